@@ -1,0 +1,274 @@
+"""What a model and a training run are, as frozen values that are checked when they are made.
+
+`ViTConfig` says everything that decides a Vision Transformer's shapes and numbers; `TrainConfig` everything that decides a
+training run. Both go into JSON and back unchanged, so a checkpoint and a run folder can explain themselves.
+"""
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+Config = TypeVar("Config", bound="_Checked")
+
+LIMITS = {  # far above H/14; what lies beyond is a hostile or broken file, refused before anything is built
+    "image": 4096, "patch": 1024, "channels": 64, "dim": 8192, "depth": 256, "heads": 256, "mlp_dim": 65536,
+    "classes": 100_000, "registers": 256, "tokens": 65536, "parameters": 3_000_000_000,
+}
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be; the message is one sentence that names it and its value."""
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"{name} must lie between {low} and {high}, not {value}")
+
+
+def _coerce(name: str, value: Any, kind: Any) -> Any:
+    """`value` as the type its field declares, without guessing: JSON lists become tuples, whole floats become ints."""
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ConfigError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}, not {value!r}")
+        return value
+    if get_origin(kind) is tuple:
+        inner, pair = get_args(kind)[0], get_args(kind)[1] is not Ellipsis
+        items = (value, value) if pair and isinstance(value, int) else value
+        if not isinstance(items, (tuple, list)) or (pair and len(items) != 2) or len(items) > 64:
+            raise ConfigError(f"{name} must be {'two numbers (rows, cols)' if pair else 'a list of numbers'}, not {value!r:.80}")
+        return tuple(_coerce(name, item, inner) for item in items)
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is int and isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value in (value // 1,):
+        return int(value)
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e30:
+        return float(value)
+    raise ConfigError(f"{name} must be of type {kind.__name__}, not {value!r:.80}")
+
+
+class _Checked:
+    """Shared by both configs: types and choices checked at birth, and JSON there and back."""
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            object.__setattr__(self, spec.name, _coerce(spec.name, getattr(self, spec.name), spec.type))
+        self._check()
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain JSON values (tuples become lists)."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls: type[Config], values: dict[str, Any]) -> Config:
+        """The config that `to_json` wrote. Raises ConfigError for unknown names or impossible values."""
+        if not isinstance(values, dict):
+            raise ConfigError(f"a {cls.__name__} is a JSON object, not {type(values).__name__}")
+        unknown = sorted(set(values) - {spec.name for spec in fields(cls)})
+        if unknown:
+            raise ConfigError(f"{cls.__name__} has no setting {unknown[0]!r}")
+        return cls(**values)
+
+    def with_(self: Config, **changes: Any) -> Config:
+        """A copy with some settings changed, checked again."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class ViTConfig(_Checked):
+    """Shape and options of a Vision Transformer (Dosovitskiy et al. 2021, section 3.1 and table 1).
+
+    Sizes are (rows, cols); a single number stands for a square. The defaults are the paper's choices.
+    """
+
+    image: tuple[int, int] = (224, 224)
+    patch: tuple[int, int] = (16, 16)
+    channels: int = 3
+    dim: int = 768                    # D
+    depth: int = 12                   # L, the number of blocks
+    heads: int = 12                   # H
+    mlp_dim: int = 0                  # 0 means 4 * dim, as in table 1
+    classes: int = 1000               # K; 0 means no head (self-supervised models)
+    head: Literal["linear", "mlp"] = "linear"               # "mlp": one hidden layer with tanh (section 3.1)
+    pool: Literal["cls", "mean"] = "cls"                    # "mean": average of the patch tokens
+    class_token: bool = True
+    distilled: bool = False           # a distillation token and its own head (DeiT)
+    registers: int = 0                # register tokens (Darcet et al. 2024)
+    positions: Literal["learned", "sinusoidal", "none"] = "learned"
+    prefix_positions: int = -1        # how many prefix tokens have a position of their own; -1 means all
+    patchify: Literal["conv", "linear"] = "conv"            # same weights, same numbers, two ways to compute them
+    qkv_bias: bool = True
+    layer_scale: bool = False         # CaiT's per-channel scale (DINOv2)
+    norm_at: Literal["tokens", "pooled"] = "tokens"         # "pooled": one last norm after the mean (timm's fc_norm)
+    eps: float = 1e-6
+
+    def _check(self) -> None:
+        for name in ("channels", "dim", "depth", "heads"):
+            _within(name, getattr(self, name), 1, LIMITS[name])
+        _within("mlp_dim", self.mlp_dim, 0, LIMITS["mlp_dim"])
+        for name in ("image", "patch"):
+            for side in getattr(self, name):
+                _within(name, side, 1, LIMITS[name])
+        _within("classes", self.classes, 0, LIMITS["classes"])
+        _within("registers", self.registers, 0, LIMITS["registers"])
+        _within("prefix_positions", self.prefix_positions, -1, self.prefix)
+        _within("eps", self.eps, 1e-12, 1e-1)
+        for side, patch in zip(self.image, self.patch):
+            if side % patch:
+                raise ConfigError(f"an image side of {side} pixels cannot be cut into patches of {patch} pixels")
+        if self.dim % self.heads:
+            raise ConfigError(f"a width of {self.dim} cannot be shared by {self.heads} heads: it must be a multiple")
+        if self.positions == "sinusoidal" and self.dim % 2:
+            raise ConfigError(f"sinusoidal positions need an even width, not {self.dim}")
+        if self.pool == "cls" and not self.class_token:
+            raise ConfigError("pooling by class token needs a class token")
+        if self.distilled and self.pool != "cls":
+            raise ConfigError("a distilled model is pooled by its class and distillation tokens")
+        _within("number of tokens", self.tokens, 1, LIMITS["tokens"])
+        _within("number of parameters", self.depth * self.dim * (4 * self.dim + 2 * self.mlp_width), 1, LIMITS["parameters"])
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Patches as (rows, cols)."""
+        return self.image[0] // self.patch[0], self.image[1] // self.patch[1]
+
+    @property
+    def patches(self) -> int:
+        """N, the number of patches."""
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def prefix(self) -> int:
+        """How many tokens stand before the first patch: class, distillation, registers."""
+        return int(self.class_token) + int(self.distilled) + self.registers
+
+    @property
+    def tokens(self) -> int:
+        """T = prefix + N, the length of the sequence."""
+        return self.prefix + self.patches
+
+    @property
+    def position_rows(self) -> int:
+        """How many prefix tokens, counted from the first, have a row in the position table."""
+        return self.prefix if self.prefix_positions == -1 else self.prefix_positions
+
+    @property
+    def mlp_width(self) -> int:
+        """Width of the MLP's hidden layer."""
+        return self.mlp_dim or 4 * self.dim
+
+    @property
+    def head_dim(self) -> int:
+        """d = D / H, the width of one head."""
+        return self.dim // self.heads
+
+
+@dataclass(frozen=True)
+class TrainConfig(_Checked):
+    """Everything that decides a training run, next to its data and its ViTConfig.
+
+    A run ends after `minutes` of training (evaluation not counted) or after `epochs`: exactly one of them is above zero.
+    """
+
+    minutes: float = 0.0
+    epochs: int = 0
+    batch: int = 256
+    optimizer: Literal["muon", "adamw", "adam"] = "muon"    # "muon": the blocks' matrices by Muon, the rest by AdamW
+    lr: float = 2e-3                  # AdamW / Adam
+    muon_lr: float = 8e-3             # Muon (Jordan et al. 2024)
+    momentum: float = 0.95
+    weight_decay: float = 0.05
+    warmup: float = 0.05              # share of the budget in which the rate climbs from zero
+    decay: Literal["linear", "cosine", "none"] = "linear"   # what happens to it afterwards
+    label_smoothing: float = 0.1
+    clip: float = 1.0                 # largest norm of all gradients together; 0 means no clipping
+    flip: bool = True
+    shift: int = 4                    # shifted crops: up to so many pixels each way, at full resolution
+    zero_head: bool = True            # the linear head starts at zero, as in section 3.1
+    stages: tuple[int, ...] = ()      # image sides in the order they are trained at; empty: full size only
+    stage_ends: tuple[float, ...] = ()                      # shares of the budget at which each but the last stage ends
+    validation: float = 0.05          # share of the training pictures held out to choose the best weights
+    evaluations: int = 10             # how often the budget is interrupted to look at the validation part
+    seed: int = 0
+    threads: int = 0                  # torch threads; 0 means what `train.threads_here` finds
+
+    def _check(self) -> None:
+        if (self.minutes > 0) == (self.epochs > 0):
+            raise ConfigError(f"a run needs minutes or epochs, not both or neither (minutes {self.minutes}, epochs {self.epochs})")
+        _within("minutes", self.minutes, 0, 60 * 24 * 7)
+        _within("epochs", self.epochs, 0, 100_000)
+        _within("batch", self.batch, 1, 65536)
+        for name in ("lr", "muon_lr"):
+            _within(name, getattr(self, name), 1e-8, 10)
+        _within("momentum", self.momentum, 0, 0.9999)
+        for name in ("weight_decay", "warmup", "label_smoothing"):
+            _within(name, getattr(self, name), 0, 0.99)
+        _within("clip", self.clip, 0, 1e6)
+        _within("shift", self.shift, 0, 64)
+        _within("validation", self.validation, 0.001, 0.5)
+        _within("evaluations", self.evaluations, 1, 1000)
+        _within("seed", self.seed, 0, 2**31 - 1)
+        _within("threads", self.threads, 0, 1024)
+        if len(self.stage_ends) != max(len(self.stages) - 1, 0):
+            raise ConfigError(f"{len(self.stages)} stages need {max(len(self.stages) - 1, 0)} stage ends, not {len(self.stage_ends)}")
+        if list(self.stage_ends) != sorted(self.stage_ends) or any(not 0 < end < 1 for end in self.stage_ends):
+            raise ConfigError(f"stage ends are rising shares between 0 and 1, not {self.stage_ends}")
+        for side in self.stages:
+            _within("stages", side, 4, LIMITS["image"])
+
+
+@dataclass(frozen=True)
+class Size:
+    """A named architecture and one line about where it comes from."""
+
+    config: ViTConfig
+    about: str
+
+
+def _paper(dim: int, depth: int, heads: int, patch: int) -> ViTConfig:
+    return ViTConfig(dim=dim, depth=depth, heads=heads, patch=(patch, patch))
+
+
+_SMALL = ViTConfig(image=(32, 32), patch=(4, 4), dim=96, depth=6, heads=3, classes=10)
+
+SIZES: dict[str, Size] = {
+    "vit-micro": Size(_SMALL, "683,242 parameters: learns CIFAR-10 on a laptop's CPU in minutes"),
+    "vit-tiny-9.5m": Size(_SMALL.with_(dim=256, depth=12, heads=8),
+                          "9,509,642 parameters: the from-scratch ViT reported at 71.82 % on CIFAR-10 after 20 epochs without augmentation"),
+    "vit-mnist": Size(ViTConfig(image=(28, 28), patch=(4, 4), channels=1, dim=8, depth=2, heads=2, classes=10, positions="sinusoidal"),
+                      "a ViT for digits, 7x7 patches and a width of 8: reported at 83 % on MNIST after 5 epochs"),
+    "ti/16": Size(_paper(192, 12, 3, 16), "ViT-Ti/16: 5,717,416 parameters (Touvron et al. 2021)"),
+    "s/16": Size(_paper(384, 12, 6, 16), "ViT-S/16: 22,050,664 parameters (Touvron et al. 2021)"),
+    "b/16": Size(_paper(768, 12, 12, 16), "ViT-B/16: 86,567,656 parameters (table 1)"),
+    "b/32": Size(_paper(768, 12, 12, 32), "ViT-B/32: 88,224,232 parameters (table 1)"),
+    "l/16": Size(_paper(1024, 24, 16, 16), "ViT-L/16: 304,326,632 parameters (table 1)"),
+    "l/32": Size(_paper(1024, 24, 16, 32), "ViT-L/32: 306,535,400 parameters (table 1)"),
+    "h/14": Size(_paper(1280, 32, 16, 14), "ViT-H/14: 632,045,800 parameters (table 1)"),
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named training recipe, the model and data it was measured with, and what was measured."""
+
+    train: TrainConfig
+    size: str
+    data: str
+    about: str
+    measured: dict[str, Any] = field(default_factory=dict)
+
+
+_CLASS = TrainConfig(minutes=3, stages=(16, 24, 32), stage_ends=(0.45, 0.75))
+
+PRESETS: dict[str, Preset] = {
+    "quick": Preset(_CLASS.with_(minutes=1), "vit-micro", "cifar10", "one minute: a first look"),
+    "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson"),
+    "break": Preset(_CLASS.with_(minutes=10), "vit-micro", "cifar10", "ten minutes: fits into a break"),
+    "plain": Preset(TrainConfig(epochs=20, batch=128, optimizer="adamw", lr=1e-3, decay="cosine", flip=False, shift=0, label_smoothing=0.0,
+                                zero_head=False),
+                    "vit-tiny-9.5m", "cifar10", "the textbook recipe: AdamW at full size, no augmentation; hours on a CPU"),
+    "mnist": Preset(TrainConfig(epochs=5, batch=128, optimizer="adam", lr=5e-3, weight_decay=0.0, warmup=0.0, decay="none", flip=False, shift=0,
+                                label_smoothing=0.0, clip=0.0, zero_head=False),
+                    "vit-mnist", "mnist", "digits: plain Adam at a rate of 0.005 for five epochs"),
+}

@@ -1,0 +1,236 @@
+"""The Vision Transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", equations (1) to (8).
+
+    B images · C channels · P patch side · N patches · T tokens (prefix + N) · D width · H heads · d = D/H · L blocks · K classes
+
+Parameters are named as in timm and DINO, so their state dicts load without renaming. The model always attends with PyTorch's
+fused `scaled_dot_product_attention`, which never forms the T x T weights. Each block hands its queries and keys back beside its
+output; `trace` keeps them, and `vitdemo.attention` turns them into weights for whoever wants to look. Nothing is stored on a
+module in `forward`, and there are no hooks.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitdemo.config import ViTConfig
+
+
+class Trace(NamedTuple):
+    """One pass of the model with what the views need: equal in every bit to a pass without it."""
+
+    logits: Tensor                  # (B, K)
+    tokens: Tensor                  # (B, T, D), what `encode` returns
+    queries: tuple[Tensor, ...]     # L tensors (B, H, T, d)
+    keys: tuple[Tensor, ...]        # L tensors (B, H, T, d)
+
+
+def patchify(images: Tensor, patch: tuple[int, int]) -> Tensor:
+    """Cut `images` (B, C, height, width) into flat patches (B, N, C*P*P), row by row: the x_p of section 3.1.
+
+    The pixels of one patch must end up side by side. Reshaping an image to (N, P*P*C) directly does not do that: it cuts
+    horizontal strips. Hence the permutation between the two reshapes.
+    """
+    B, C, height, width = images.shape
+    P, Q = patch
+    x = images.reshape(B, C, height // P, P, width // Q, Q)                 # (B, C, rows, P, cols, Q)
+    return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)             # (B, N, C*P*Q)
+
+
+def sinusoidal_positions(tokens: int, dim: int) -> Tensor:
+    """The fixed positions of Vaswani et al. 2017, section 3.5, as a table (1, tokens, dim): sine in even columns, cosine in odd."""
+    angle = torch.arange(tokens)[:, None] / 10000 ** (torch.arange(0, dim, 2) / dim)      # (tokens, dim/2)
+    return torch.stack((angle.sin(), angle.cos()), dim=2).flatten(1)[None]
+
+
+def resize_positions(pos_embed: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
+    """Learned positions for another grid (section 3.2, fine-tuning at higher resolution).
+
+    `pos_embed` is (1, prefix + N, D) for the grid `old` (rows, cols). The rows of the prefix tokens stay as they are; those of the
+    patches are resampled in 2-D (bicubic, antialiased) to the grid `new`.
+    """
+    if old == new:
+        return pos_embed
+    prefix = pos_embed.shape[1] - old[0] * old[1]
+    plane = pos_embed[:, prefix:].unflatten(1, old).permute(0, 3, 1, 2)     # (1, D, rows, cols)
+    plane = F.interpolate(plane.float(), size=new, mode="bicubic", antialias=True).to(pos_embed.dtype)
+    return torch.cat((pos_embed[:, :prefix], plane.flatten(2).transpose(1, 2)), dim=1)
+
+
+class PatchEmbed(nn.Module):
+    """x_p E of equation (1): each patch, flattened, through one linear layer.
+
+    A convolution whose stride is its kernel does the same in one call. Both ways read the same weight, so a checkpoint does not
+    depend on which is chosen.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.as_linear = config.patchify == "linear"
+        self.proj = nn.Conv2d(config.channels, config.dim, kernel_size=config.patch, stride=config.patch)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self.as_linear:
+            return F.linear(patchify(images, self.proj.kernel_size), self.proj.weight.flatten(1), self.proj.bias)
+        return self.proj(images).flatten(2).transpose(1, 2)                 # (B, D, rows, cols) -> (B, N, D)
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention, MSA of equation (2); appendix A, equations (5) to (8)."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.dim, 3 * config.dim, bias=config.qkv_bias)
+        self.proj = nn.Linear(config.dim, config.dim)
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, T, D) to what they gathered (B, T, D), and the queries and keys (B, H, T, d) that decided it."""
+        B, T, D = z.shape
+        q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
+        sa = F.scaled_dot_product_attention(q, k, v)                        # (6), (7) in one fused step
+        return self.proj(sa.transpose(1, 2).reshape(B, T, D)), q, k         # (8) heads side by side, then U_msa
+
+
+class MLP(nn.Module):
+    """Two layers with a GELU between, applied to every token alike (section 3.1)."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.fc1 = nn.Linear(config.dim, config.mlp_width)
+        self.fc2 = nn.Linear(config.mlp_width, config.dim)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(z)))
+
+
+class LayerScale(nn.Module):
+    """One learned factor per channel on a branch's output (Touvron et al. 2021, "Going deeper"); DINOv2 uses it."""
+
+    def __init__(self, dim: int):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((dim,), 1e-5))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return z * self.gamma
+
+
+class Block(nn.Module):
+    """One encoder block with its norms in front of the branches (pre-norm): equations (2) and (3)."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(config.dim, eps=config.eps)
+        self.attn = Attention(config)
+        self.ls1 = LayerScale(config.dim) if config.layer_scale else nn.Identity()
+        self.norm2 = nn.LayerNorm(config.dim, eps=config.eps)
+        self.mlp = MLP(config)
+        self.ls2 = LayerScale(config.dim) if config.layer_scale else nn.Identity()
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        branch, q, k = self.attn(self.norm1(z))
+        z = z + self.ls1(branch)                                            # (2)
+        z = z + self.ls2(self.mlp(self.norm2(z)))                           # (3)
+        return z, q, k
+
+
+class ViT(nn.Module):
+    """A Vision Transformer as `config` describes it, with random weights drawn from `generator`.
+
+    `model(images)` gives logits (B, K), `model.encode(images)` the hidden states (B, T, D) for another model to read, and
+    `model.trace(images)` both with every block's queries and keys. Images are float (B, C, height, width), normalised; the
+    height and width may differ from the configured ones as long as they are multiples of the patch.
+    """
+
+    def __init__(self, config: ViTConfig, generator: torch.Generator | None = None):
+        super().__init__()
+        self.config = config
+        self.patch_embed = PatchEmbed(config)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, config.dim)) if config.class_token else None
+        self.dist_token = nn.Parameter(torch.zeros(1, 1, config.dim)) if config.distilled else None
+        self.reg_token = nn.Parameter(torch.zeros(1, config.registers, config.dim)) if config.registers else None
+        positions = config.position_rows + config.patches
+        if config.positions == "learned":
+            self.pos_embed = nn.Parameter(torch.zeros(1, positions, config.dim))            # E_pos of equation (1)
+        elif config.positions == "sinusoidal":
+            self.register_buffer("pos_embed", sinusoidal_positions(positions, config.dim))
+        else:
+            self.pos_embed = None
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.dim, eps=config.eps) if config.norm_at == "tokens" else nn.Identity()
+        self.fc_norm = nn.LayerNorm(config.dim, eps=config.eps) if config.norm_at == "pooled" else nn.Identity()
+        self.pre_logits = nn.Linear(config.dim, config.dim) if config.head == "mlp" else None
+        self.head = nn.Linear(config.dim, config.classes) if config.classes else None
+        self.head_dist = nn.Linear(config.dim, config.classes) if config.classes and config.distilled else None
+        initialise(self, generator)
+
+    def embed(self, images: Tensor) -> Tensor:
+        """z_0 of equation (1): prefix tokens and embedded patches, with positions. (B, C, height, width) -> (B, T, D)."""
+        grid = self._grid(images)
+        z = self.patch_embed(images)                                        # (B, N, D)
+        prefix = [t.expand(len(z), -1, -1) for t in (self.cls_token, self.dist_token, self.reg_token) if t is not None]
+        if self.pos_embed is None:
+            return torch.cat((*prefix, z), dim=1)
+        positions = resize_positions(self.pos_embed, self.config.grid, grid)
+        rows = self.config.position_rows                                    # DINOv2's registers, for one, have no position
+        if rows == self.config.prefix:
+            return torch.cat((*prefix, z), dim=1) + positions
+        p = torch.cat(prefix, dim=1)
+        return torch.cat((p[:, :rows] + positions[:, :rows], p[:, rows:], z + positions[:, rows:]), dim=1)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The hidden states (B, T, D) after the last block and its norm; prefix tokens come first (`config.prefix` of them)."""
+        z = self.embed(images)
+        for block in self.blocks:
+            z, _, _ = block(z)
+        return self.norm(z)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.classify(self.encode(images))
+
+    def trace(self, images: Tensor) -> Trace:
+        """The same pass as `forward`, with what it saw on the way."""
+        z = self.embed(images)
+        queries, keys = [], []
+        for block in self.blocks:
+            z, q, k = block(z)
+            queries.append(q)
+            keys.append(k)
+        tokens = self.norm(z)
+        return Trace(self.classify(tokens), tokens, tuple(queries), tuple(keys))
+
+    def classify(self, tokens: Tensor) -> Tensor:
+        """Logits (B, K) from hidden states (B, T, D): the image's y of equation (4) through the head. K is 0 without a head."""
+        y = tokens[:, 0] if self.config.pool == "cls" else tokens[:, self.config.prefix:].mean(dim=1)     # (4)
+        y = self.fc_norm(y)
+        if self.pre_logits is not None:
+            y = torch.tanh(self.pre_logits(y))
+        if self.head is None:
+            return y.new_zeros(len(y), 0)
+        if self.head_dist is not None:                                      # DeiT: the mean of both heads' opinions
+            return (self.head(y) + self.head_dist(tokens[:, 1])) / 2
+        return self.head(y)
+
+    def _grid(self, images: Tensor) -> tuple[int, int]:
+        channels, (height, width), patch = self.config.channels, images.shape[-2:], self.config.patch
+        if images.ndim != 4 or images.shape[1] != channels or not height or not width or height % patch[0] or width % patch[1]:
+            raise ValueError(f"the model takes images (batch, {channels}, height, width) with sides that are multiples of the patch "
+                             f"{patch}, not {tuple(images.shape)}")
+        return height // patch[0], width // patch[1]
+
+
+@torch.no_grad()
+def initialise(model: ViT, generator: torch.Generator | None = None) -> None:
+    """Draw all weights afresh: matrices and tokens from a normal of deviation 0.02 cut at two deviations (as BERT and DeiT do),
+    the patch projection like a linear layer (LeCun normal, as in the authors' code), biases zero."""
+    for name, tensor in model.named_parameters():
+        if name.endswith("gamma") or "norm" in name and name.endswith("weight"):
+            continue                                                        # their constructors set them
+        if name.endswith("bias"):
+            tensor.zero_()
+        elif name == "patch_embed.proj.weight":
+            std = tensor[0].numel() ** -0.5
+            nn.init.trunc_normal_(tensor, std=std, a=-2 * std, b=2 * std, generator=generator)
+        else:
+            nn.init.trunc_normal_(tensor, std=0.02, a=-0.04, b=0.04, generator=generator)
