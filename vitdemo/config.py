@@ -165,6 +165,31 @@ class ViTConfig(_Checked):
 
 
 @dataclass(frozen=True)
+class Preprocessing(_Checked):
+    """How a picture becomes a model's input: centre crop to the input's shape, antialiased resize, channels, normalisation."""
+
+    size: tuple[int, int] = (32, 32)  # (rows, cols) in pixels
+    channels: int = 3                 # 1: grey, 3: RGB
+    mean: tuple[float, ...] = (0.5, 0.5, 0.5)               # per channel, of values between 0 and 1
+    std: tuple[float, ...] = (0.5, 0.5, 0.5)
+    crop_fraction: float = 1.0        # share of the largest centred crop that is kept (published 224-px models: 0.875 or 0.9)
+    interpolation: Literal["bilinear", "bicubic"] = "bicubic"
+
+    def _check(self) -> None:
+        for side in self.size:
+            _within("size", side, 1, LIMITS["image"])
+        if self.channels not in (1, 3):
+            raise ConfigError(f"pictures have 1 or 3 channels, not {self.channels}")
+        if len(self.mean) != self.channels or len(self.std) != self.channels:
+            raise ConfigError(f"{self.channels} channels need as many means and deviations, not {len(self.mean)} and {len(self.std)}")
+        for value in self.mean:
+            _within("mean", value, -10, 10)
+        for value in self.std:
+            _within("std", value, 1e-3, 10)
+        _within("crop_fraction", self.crop_fraction, 0.05, 1)
+
+
+@dataclass(frozen=True)
 class TrainConfig(_Checked):
     """Everything that decides a training run, next to its data and its ViTConfig.
 
@@ -173,7 +198,7 @@ class TrainConfig(_Checked):
 
     minutes: float = 0.0
     epochs: int = 0
-    batch: int = 256
+    batch: int = 128
     optimizer: Literal["muon", "adamw", "adam"] = "muon"    # "muon": the blocks' matrices by Muon, the rest by AdamW
     lr: float = 2e-3                  # AdamW / Adam
     muon_lr: float = 8e-3             # Muon (Jordan et al. 2024)
@@ -186,12 +211,12 @@ class TrainConfig(_Checked):
     flip: bool = True
     shift: int = 4                    # shifted crops: up to so many pixels each way, at full resolution
     zero_head: bool = True            # the linear head starts at zero, as in section 3.1
-    stages: tuple[int, ...] = ()      # image sides in the order they are trained at; empty: full size only
+    stages: tuple[float, ...] = ()    # shares of the full side the images are trained at, in order; empty: full size only
     stage_ends: tuple[float, ...] = ()                      # shares of the budget at which each but the last stage ends
     validation: float = 0.05          # share of the training pictures held out to choose the best weights
     evaluations: int = 10             # how often the budget is interrupted to look at the validation part
     seed: int = 0
-    threads: int = 0                  # torch threads; 0 means what `train.threads_here` finds
+    threads: int = 0                  # torch threads; 0 means every core this process may use
 
     def _check(self) -> None:
         if (self.minutes > 0) == (self.epochs > 0):
@@ -214,8 +239,8 @@ class TrainConfig(_Checked):
             raise ConfigError(f"{len(self.stages)} stages need {max(len(self.stages) - 1, 0)} stage ends, not {len(self.stage_ends)}")
         if list(self.stage_ends) != sorted(self.stage_ends) or any(not 0 < end < 1 for end in self.stage_ends):
             raise ConfigError(f"stage ends are rising shares between 0 and 1, not {self.stage_ends}")
-        for side in self.stages:
-            _within("stages", side, 4, LIMITS["image"])
+        for share in self.stages:
+            _within("stages", share, 0.01, 1)
 
 
 @dataclass(frozen=True)
@@ -259,16 +284,16 @@ class Preset:
     measured: dict[str, Any] = field(default_factory=dict)
 
 
-_CLASS = TrainConfig(minutes=3, stages=(16, 24, 32), stage_ends=(0.45, 0.75))
+_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
 
 PRESETS: dict[str, Preset] = {
     "quick": Preset(_CLASS.with_(minutes=1), "vit-micro", "cifar10", "one minute: a first look"),
     "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson"),
     "break": Preset(_CLASS.with_(minutes=10), "vit-micro", "cifar10", "ten minutes: fits into a break"),
-    "plain": Preset(TrainConfig(epochs=20, batch=128, optimizer="adamw", lr=1e-3, decay="cosine", flip=False, shift=0, label_smoothing=0.0,
+    "plain": Preset(TrainConfig(epochs=20, optimizer="adamw", lr=1e-3, decay="cosine", flip=False, shift=0, label_smoothing=0.0,
                                 zero_head=False),
                     "vit-tiny-9.5m", "cifar10", "the textbook recipe: AdamW at full size, no augmentation; hours on a CPU"),
-    "mnist": Preset(TrainConfig(epochs=5, batch=128, optimizer="adam", lr=5e-3, weight_decay=0.0, warmup=0.0, decay="none", flip=False, shift=0,
+    "mnist": Preset(TrainConfig(epochs=5, optimizer="adam", lr=5e-3, weight_decay=0.0, warmup=0.0, decay="none", flip=False, shift=0,
                                 label_smoothing=0.0, clip=0.0, zero_head=False),
                     "vit-mnist", "mnist", "digits: plain Adam at a rate of 0.005 for five epochs"),
 }

@@ -1,0 +1,39 @@
+"""Starts the page: `python app.py`. Settings come from the environment, see README."""
+
+import argparse
+import os
+import sys
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="See how a Vision Transformer looks at a picture.")
+    parser.add_argument("--checkpoint", help="the model to show instead of the one in the box")
+    parser.add_argument("--host", help="address to listen on (default: this computer only; 0.0.0.0 for the whole network)")
+    parser.add_argument("--port", type=int, help="default: the first free one from 7860 on")
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
+    args = parser.parse_args()
+    if args.checkpoint:
+        os.environ["VITDEMO_CHECKPOINT"] = args.checkpoint
+
+    from vitdemo import settings
+    from vitdemo.ui import build_app, launch_settings
+
+    try:
+        app = build_app()
+        public = settings.read().public
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    app.scheduler.start()
+    try:
+        app.blocks.launch(server_name=args.host, server_port=args.port, inbrowser=not (args.no_browser or public) and sys.stdout.isatty(),
+                          **launch_settings())
+    finally:
+        app.scheduler.close()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,106 @@
+"""What the owner of a machine may switch, read from the environment in this one place, and how many cores there really are."""
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Owner's settings with defaults that are safe on a public host; the environment variable stands beside each."""
+
+    data_folder: Path | None        # VITDEMO_DATA: a folder that may hold cifar10.zip and mnist.zip; nothing is downloaded then
+    cache_folder: Path              # VITDEMO_CACHE: decoded data sets and downloads
+    runs_folder: Path               # VITDEMO_RUNS: training runs
+    checkpoint: Path | None         # VITDEMO_CHECKPOINT: the model to show instead of the one in the box
+    public: bool                    # SPACE_ID is set: a public host
+    training: bool                  # VITDEMO_TRAINING: 0 switches the Train tab's start button off
+    max_minutes: float              # VITDEMO_MAX_MINUTES: the longest run a visitor may start
+    queue: int                      # VITDEMO_QUEUE: how many runs may wait
+    upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload
+    keep_hours: float               # VITDEMO_KEEP_HOURS: when finished runs are deleted; 0 keeps them
+
+
+def read(environment: dict[str, str] | None = None) -> Settings:
+    """The settings of this process. Raises ValueError with the variable's name when a value makes no sense."""
+    env = os.environ if environment is None else environment
+    public = bool(env.get("SPACE_ID"))
+    cache = _path(env, "VITDEMO_CACHE") or user_cache(env) / "vitdemo"
+    return Settings(
+        data_folder=_path(env, "VITDEMO_DATA"),
+        cache_folder=cache,
+        runs_folder=_path(env, "VITDEMO_RUNS") or cache / "runs",
+        checkpoint=_path(env, "VITDEMO_CHECKPOINT"),
+        public=public,
+        training=_number(env, "VITDEMO_TRAINING", 1, 0, 1) == 1,
+        max_minutes=_number(env, "VITDEMO_MAX_MINUTES", 3 if public else 60, 0.05, 10_000),
+        queue=int(_number(env, "VITDEMO_QUEUE", 8, 0, 1000)),
+        upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20, 1, 10_000)),
+        keep_hours=_number(env, "VITDEMO_KEEP_HOURS", 6 if public else 0, 0, 100_000),
+    )
+
+
+def user_cache(env: dict[str, str]) -> Path:
+    """The platform's folder for things that can be made again."""
+    if env.get("XDG_CACHE_HOME"):
+        return Path(env["XDG_CACHE_HOME"])
+    if sys.platform == "win32":
+        return Path(env.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def cores() -> int:
+    """CPU cores this process may use: its affinity, cut by a container's quota (cgroup v2 or v1). At least 1."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for quota in (_quota_v2, _quota_v1):
+        try:
+            count = min(count, max(1, round(quota())))
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return max(1, count)
+
+
+def training_threads() -> int:
+    """Threads for a run started by the page: visitors must still be answered, so one core is left alone (but one is taken)."""
+    return max(1, cores() - 1)
+
+
+def machine() -> str:
+    """This machine in a few words, for the record of a training run."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{name}, {cores()} cores, {platform.system()}"
+
+
+def _quota_v2() -> float:
+    quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    return int(quota) / int(period)                     # "max" is no number: no quota
+
+
+def _quota_v1() -> float:
+    folder = Path("/sys/fs/cgroup/cpu")
+    quota = int((folder / "cpu.cfs_quota_us").read_text())
+    if quota < 0:
+        raise ValueError("no quota")
+    return quota / int((folder / "cpu.cfs_period_us").read_text())
+
+
+def _path(env: dict[str, str], name: str) -> Path | None:
+    return Path(env[name]).expanduser() if env.get(name) else None
+
+
+def _number(env: dict[str, str], name: str, default: float, low: float, high: float) -> float:
+    text = env.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be a number from {low} to {high}, not {text!r}")
+    return value

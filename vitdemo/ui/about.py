@@ -1,0 +1,42 @@
+"""The About tab: what this is, the model's card, privacy, licence and versions."""
+
+import sys
+
+import gradio as gr
+import torch
+
+import vitdemo
+from vitdemo import settings
+from vitdemo.checkpoint import Loaded
+from vitdemo.ui import words
+
+
+def build(box: Loaded) -> None:
+    """Lay out the tab. Called inside `gr.Blocks`."""
+    owner = settings.read()
+    gr.Markdown(words.ABOUT)
+    gr.Markdown(card(box))
+    gr.Markdown(words.PRIVACY_LONG.format(kept=f" and are deleted after {owner.keep_hours:g} hours" if owner.keep_hours else " and stay in this user's cache folder"))
+    gr.Markdown(f"### Licence and versions\n\nvitdemo {vitdemo.__version__} (MIT licence) · Python {sys.version.split()[0]} · "
+                f"PyTorch {torch.__version__} · Gradio {gr.__version__}. The example pictures' sources are listed in README.")
+
+
+def card(box: Loaded) -> str:
+    """The model in the box as Markdown; numbers come from its file. Names are set as code, so that nothing in them is markup."""
+    facts, config = box.provenance, box.config
+    count = sum(p.numel() for p in box.model.parameters())
+    lines = [f"### The model in the box: `{_code(box.name)}`", "",
+             f"{count:,} parameters: {config.depth} layers, {config.heads} heads each, width {config.dim}; pictures of {config.image[1]} × {config.image[0]} "
+             f"pixels in patches of {config.patch[1]} × {config.patch[0]}."]
+    if facts.get("test_accuracy") is not None:
+        lines.append(f"Right on **{facts['test_accuracy']:.2%}** of {facts['test_pictures']:,} test pictures it never saw "
+                     f"(trained on {facts['training_pictures']:,} for {facts['seconds'] / 60:.0f} minutes: {_code(str(facts['hardware']))}, seed {facts['seed']}).")
+    lines += ["", f"It knows {len(box.classes)} things and nothing else: " + ", ".join(f"`{_code(name)}`" for name in box.classes[:100]) + "."]
+    per_class = facts.get("test_per_class") or {}
+    if per_class:
+        lines += ["", "| thing | right on test pictures |", "|---|---|"] + [f"| `{_code(k)}` | {v:.1%} |" for k, v in per_class.items() if v is not None]
+    return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'").replace("|", "/").replace("\n", " ")[:200]

@@ -1,0 +1,130 @@
+"""The Explore tab: a picture in, and what the model makes of it out."""
+
+import logging
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import torch
+from PIL import Image
+
+from vitdemo import data
+from vitdemo.explain import explain
+from vitdemo.images import PictureError
+from vitdemo.runs import RunError
+from vitdemo.ui import viewer, words
+from vitdemo.ui.models import Models, describe
+from vitdemo.ui.upload import UploadedImage
+from vitdemo.ui.viewer import Viewer
+
+log = logging.getLogger(__name__)
+INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
+
+
+@dataclass(frozen=True)
+class Explore:
+    """The tab's parts that others wire up as well."""
+
+    viewer: Viewer
+    run: gr.State                   # id of the run whose model is looked through, or None for the one in the box
+    back: gr.Button
+
+
+def examples() -> list[tuple[str, str]]:
+    """(path, caption) of the example pictures; those of things the model does not know come last."""
+    found = sorted(Path(__file__).with_name("examples").glob("*.jpg"), key=lambda path: (path.stem.startswith("out-"), path.name))
+    return [(str(path), path.stem.removeprefix("out-").rstrip("0123456789-").replace("-", " ")) for path in found]
+
+
+def analyse(picture: str | Image.Image, run_id: str | None, models: Models, truth: str = "") -> dict[str, Any]:
+    """The viewer's value for one picture: an answer, or one sentence about why there is none."""
+    try:
+        loaded = models.get(run_id)
+        return viewer.payload(explain(picture, loaded), about=describe(loaded, trained_here=bool(run_id)), truth=truth)
+    except (PictureError, RunError) as error:
+        return viewer.message(str(error), failed=True)
+    except Exception:
+        number = secrets.token_hex(3)
+        log.exception("analysis %s failed", number)
+        return viewer.message(words.UNEXPECTED.format(number=number), failed=True)
+
+
+def random_test_picture(split: data.Part, generator: torch.Generator | None = None) -> tuple[Image.Image, str]:
+    """One picture of a test part and its true label."""
+    index = int(torch.randint(len(split.split), (1,), generator=generator))
+    pixels = split.split.images[index].permute(1, 2, 0).numpy()
+    return Image.fromarray(pixels), split.classes[int(split.split.labels[index])]
+
+
+def explain_for_api(picture: str | None, models: Models) -> dict[str, Any]:
+    """Classify a picture with the model in the box and return plain lists: `classes`, `probabilities`, `grid` (rows, cols), `attention`
+    of the class token (layers, heads, rows, cols) and `prefix_attention` (layers, heads, prefix tokens): per head they sum to 1."""
+    if picture is None:
+        raise gr.Error(words.NO_PICTURE, print_exception=False)
+    try:
+        result = explain(picture, models.box)
+    except PictureError as error:
+        raise gr.Error(str(error), print_exception=False) from None
+    return {"classes": list(result.classes), "probabilities": result.probabilities.tolist(), "grid": list(result.grid),
+            "attention": result.attention.tolist(), "prefix_attention": result.prefix_attention.tolist(), "notes": list(result.notes)}
+
+
+def build(models: Models) -> Explore:
+    """Lay out the tab and wire it. Called inside `gr.Blocks`."""
+    shown = examples()
+    run = gr.State(None)
+    with gr.Row(elem_classes="vd-explore"):
+        with gr.Column(scale=1, min_width=300):
+            picture = UploadedImage(shown[0][0] if shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,
+                                    placeholder=words.UPLOAD, alt_text="The picture you chose", elem_id="vd-picture")
+            gr.Markdown(words.PRIVACY, elem_classes="vd-small")
+            gallery = gr.Gallery(shown, label=words.EXAMPLES, columns=4, height="auto", allow_preview=False, interactive=False, buttons=[],
+                                 object_fit="cover", elem_id="vd-examples")
+            random_test = gr.Button(words.RANDOM_TEST, visible=data.is_local("cifar10"))
+        with gr.Column(scale=3, min_width=320):
+            back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm")
+            first = analyse(shown[0][0], None, models) if shown else viewer.message()
+            view = Viewer(first, elem_id="vd-viewer")
+
+    def on_change(path: str | None, run_id: str | None) -> Any:
+        return gr.skip() if path is None else analyse(path, run_id, models)
+
+    def on_example(event: gr.SelectData) -> Any:
+        index = event.index
+        return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip()
+
+    def on_random(run_id: str | None) -> tuple[Any, None]:
+        try:
+            size, channels = models.box.preprocessing.size, models.box.preprocessing.channels
+            pixels, label = random_test_picture(data.load_part("cifar10", "test", size=size, channels=channels))
+        except data.DataError as error:
+            return viewer.message(str(error), failed=True), None
+        return analyse(pixels, run_id, models, truth=label), None
+
+    changed = picture.change(on_change, [picture, run], view, show_progress="minimal", api_visibility="private", **INFER)
+    changed.failure(lambda: viewer.message(words.NOT_AN_UPLOAD, failed=True), None, view, api_visibility="private")
+    picture.clear(viewer.message, None, view, api_visibility="private", queue=False)
+    gallery.select(on_example, None, picture, api_visibility="private", show_progress="hidden")
+    random_test.click(on_random, run, [view, picture], api_visibility="private", **INFER)
+    back.click(lambda: (None, gr.Button(visible=False)), None, [run, back], api_visibility="private").then(
+        on_change, [picture, run], view, api_visibility="private", **INFER)
+    _public_endpoint(models)
+    return Explore(view, run, back)
+
+
+def _public_endpoint(models: Models) -> None:
+    """`/explain` for gradio_client: the only documented endpoint. Its parts are never seen."""
+    with gr.Row(visible=False):
+        picture = UploadedImage(label="picture")
+        result = gr.JSON(label="explanation")
+        ask = gr.Button()
+
+    def explain_picture(picture: str | None) -> dict[str, Any]:
+        return explain_for_api(picture, models)
+
+    explain_picture.__doc__ = explain_for_api.__doc__
+    ask.click(explain_picture, picture, result, api_name="explain", **INFER)
+
+

@@ -1,0 +1,50 @@
+"""Which model a visitor looks through: the one in the box, or the best weights of a run of theirs."""
+
+import threading
+from collections import OrderedDict
+
+from vitdemo import checkpoint
+from vitdemo.checkpoint import Loaded
+from vitdemo.runs import RunError, Scheduler
+from vitdemo.ui import words
+
+
+class Models:
+    """Loads models when they are asked for and keeps the few used last, for all visitors together: a model holds nothing of theirs."""
+
+    def __init__(self, box: Loaded, scheduler: Scheduler, keep: int = 4):
+        self.box = box
+        self._scheduler = scheduler
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[tuple[str, int], Loaded] = OrderedDict()
+
+    def get(self, run_id: str | None) -> Loaded:
+        """The model of a run, or the one in the box for None. Raises RunError with a sentence where there is none (any more)."""
+        if not run_id:
+            return self.box
+        best = self._scheduler.read(run_id).best
+        try:
+            key = run_id, best.stat().st_mtime_ns
+            with self._lock:
+                if key in self._recent:
+                    self._recent.move_to_end(key)
+                    return self._recent[key]
+            loaded = checkpoint.load(best)
+        except (OSError, checkpoint.CheckpointError):
+            raise RunError(words.RUN_MODEL_GONE) from None
+        with self._lock:
+            self._recent[key] = loaded
+            while len(self._recent) > self._keep:
+                self._recent.popitem(last=False)
+        return loaded
+
+
+def describe(loaded: Loaded, *, trained_here: bool) -> str:
+    """Which model this is, in a few words for a person."""
+    facts = loaded.provenance
+    if not trained_here:
+        tested = facts.get("test_accuracy")
+        return words.MODEL_IN_THE_BOX + (f", {tested:.0%} right on test pictures" if isinstance(tested, float) else "")
+    seen = facts.get("validation_accuracy")
+    return words.MODEL_OF_RUN + (f", {seen:.0%} right on validation pictures" if isinstance(seen, float) else "")

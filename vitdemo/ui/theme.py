@@ -1,0 +1,30 @@
+"""The page's look: one accent on neutral greys, contrasts that pass WCAG AA in both modes, no font from outside."""
+
+import gradio as gr
+
+
+def theme() -> gr.themes.Base:
+    """Monochrome passes contrast where the other built-in themes do not; the bundled semi-bold files lack letters, hence (400, 700)."""
+    fonts = [gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "ui-sans-serif", "system-ui", "sans-serif"]
+    return gr.themes.Monochrome(
+        text_size=gr.themes.sizes.text_lg, radius_size=gr.themes.sizes.radius_md, primary_hue=gr.themes.colors.blue, font=fonts,
+        font_mono=["ui-monospace", "Consolas", "monospace"],
+    ).set(
+        body_text_color_subdued="*neutral_600", body_text_color_subdued_dark="*neutral_300", block_label_text_weight="400",
+        button_primary_background_fill="*primary_700", button_primary_background_fill_hover="*primary_800", button_primary_text_color="white",
+        button_primary_background_fill_dark="*primary_300", button_primary_background_fill_hover_dark="*primary_200",
+        button_primary_text_color_dark="*neutral_950", slider_color="*primary_700", slider_color_dark="*primary_300",
+        block_title_text_weight="400", button_large_text_weight="700",
+    )
+
+
+CSS = """
+.gradio-container { max-width: 1480px !important; margin: 0 auto; }
+.vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }
+.vd-head p { margin: 0.1rem 0 0; color: var(--body-text-color-subdued); }
+.vd-small p, .vd-small { font-size: 0.92rem; color: var(--body-text-color-subdued); }
+.vd-error { color: var(--error-text-color); }
+@media (max-width: 767px) {
+  .vd-explore { flex-direction: column-reverse !important; }
+}
+"""

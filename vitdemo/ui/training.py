@@ -1,0 +1,149 @@
+"""The Train tab: choose a recipe and a budget, start a run, watch it, stop it, look inside what it learned.
+
+The truth about a run is on disk and the run is a child process; this file only submits, reads and shows. The browser remembers the run's
+id, so a refresh or a second tab finds it again.
+"""
+
+from typing import Any
+
+import gradio as gr
+import pandas as pd
+
+from vitdemo import data, settings
+from vitdemo.config import PRESETS, ConfigError
+from vitdemo.runs import RunError, RunFolder, Scheduler, Status
+from vitdemo.train_command import plan
+from vitdemo.ui import words
+from vitdemo.ui.explore import Explore
+from vitdemo.ui.models import Models
+from vitdemo.ui.run_status import RunStatus, describe
+
+DATA_NAMES = {"CIFAR-10: ten kinds of things, 32 × 32 pixels": "cifar10", "MNIST: handwritten digits": "mnist"}
+POINTS = 300                                    # most points of a curve that travel to the browser
+NO_CURVE = pd.DataFrame({"seconds": pd.Series(dtype=float), "value": pd.Series(dtype=float)})
+
+
+def start(preset: str, source: str, unit: str, amount: float, seed: float, run_id: str | None, scheduler: Scheduler) -> str:
+    """Submit a run and return its id; the run that is still going is returned instead of starting a second one.
+
+    Raises RunError or ConfigError with a sentence. All limits are checked here, whatever the page allowed.
+    """
+    owner = settings.read()
+    if not owner.training:
+        raise RunError(words.TRAIN_OFF)
+    if run_id and not _status(run_id, scheduler).over:
+        raise RunError(words.RUN_GOES_ON)
+    if source not in DATA_NAMES.values():
+        raise ConfigError("choose CIFAR-10 or MNIST")
+    if unit not in ("minutes", "epochs") or not isinstance(amount, (int, float)) or amount != amount:
+        raise ConfigError("choose how long to train: a number of minutes or of epochs")
+    if owner.public and unit == "epochs":
+        raise ConfigError("on this public host runs are counted in minutes")
+    if unit == "minutes" and not 0 < amount <= owner.max_minutes:
+        raise ConfigError(f"a run here may take up to {owner.max_minutes:g} minutes, not {amount:g}")
+    wanted = plan(preset=preset, data=source, changes={"threads": settings.training_threads(), "seed": seed},
+                  **({"minutes": float(amount)} if unit == "minutes" else {"epochs": amount}))
+    return scheduler.submit(wanted.to_json())
+
+
+def curves(folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Loss and validation accuracy (percent) over seconds of training, thinned to what a plot can show."""
+    rows, _ = folder.records()
+    loss = [(r["seconds"], r["loss"]) for r in rows if isinstance(r.get("loss"), float)]
+    looks = [(r["seconds"], 100 * r["accuracy"]) for r in rows if isinstance(r.get("accuracy"), float)]
+    loss = loss[:: max(1, len(loss) // POINTS)]
+    return (pd.DataFrame(loss, columns=["seconds", "value"]) if loss else NO_CURVE,
+            pd.DataFrame(looks, columns=["seconds", "value"]) if looks else NO_CURVE)
+
+
+def can_look(folder: RunFolder) -> bool:
+    return folder.best.exists()
+
+
+def _status(run_id: str, scheduler: Scheduler) -> Status:
+    try:
+        return scheduler.read(run_id).status()
+    except RunError:
+        return Status(state="failed", message=words.RUN_UNKNOWN)
+
+
+def measured(preset: str, threads: int) -> str:
+    """One line about a preset: what it is and what was measured with as many threads as this machine would use."""
+    chosen = PRESETS[preset]
+    found = chosen.measured.get(f"{min(threads, 2)} threads" if threads > 1 else "1 thread")
+    said = f" Measured with {found['threads']} torch thread{'s' if found['threads'] > 1 else ''}: {found['accuracy']:.1%} on test pictures." if found else ""
+    return f"**{preset}**: {chosen.about}.{said}"
+
+
+def budget(preset: str) -> tuple[str, float]:
+    """A preset's own unit and amount."""
+    train = PRESETS[preset].train
+    return ("minutes", train.minutes) if train.minutes else ("epochs", train.epochs)
+
+
+def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs, run_id: gr.BrowserState, timer: gr.Timer) -> Any:
+    """Lay out the tab and wire it; returns the function and outputs that show the browser's run after a page load."""
+    owner, threads = settings.read(), settings.training_threads()
+    allowed = [name for name, preset in PRESETS.items() if not owner.public or preset.train.minutes]
+    with gr.Row():
+        with gr.Column(scale=1, min_width=300):
+            gr.Markdown(words.TRAIN_INTRO if owner.training else words.TRAIN_OFF)
+            amount = gr.Number(min(3.0, owner.max_minutes), label="How long", minimum=0.05, precision=None, elem_id="vd-amount")
+            unit = gr.Radio(["minutes", "epochs"] if not owner.public else ["minutes"], value="minutes", label="counted in")
+            preset = gr.Dropdown(allowed, value="class", label="Recipe")
+            about = gr.Markdown(measured("class", threads), elem_classes="vd-small")
+            source = gr.Dropdown(list(DATA_NAMES.items()), value="cifar10", label="Pictures to learn from")
+            note = gr.Markdown("" if data.is_local("cifar10") else words.NOT_LOCAL, elem_classes="vd-small")
+            with gr.Accordion("Advanced", open=False):
+                seed = gr.Number(0, label="Seed: the same seed repeats a run's random choices", minimum=0, precision=0)
+            with gr.Row():
+                go = gr.Button("Start", variant="primary", interactive=owner.training, elem_id="vd-start")
+                halt = gr.Button("Stop", variant="stop", interactive=False, elem_id="vd-stop")
+        with gr.Column(scale=2, min_width=320):
+            status = RunStatus(describe(None), elem_id="vd-run")
+            with gr.Row():
+                loss = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Loss on training pictures", x_title="seconds of training", y_title="loss",
+                                   height=260, buttons=[])
+                accuracy = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Right answers on validation pictures", x_title="seconds of training",
+                                       y_title="percent", y_lim=[0, 100], height=260, buttons=[])
+            look = gr.Button("Look inside this model", interactive=False, variant="primary", elem_id="vd-look")
+    shown = [status, loss, accuracy, go, halt, look, timer]
+
+    def poll(known: str | None) -> tuple[Any, ...]:
+        if not known:
+            return describe(None), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training), *(gr.Button(interactive=False),) * 2, gr.Timer(active=False)
+        now = _status(known, scheduler)
+        if now.message == words.RUN_UNKNOWN:
+            return describe(None, sentence=words.RUN_UNKNOWN), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training), \
+                *(gr.Button(interactive=False),) * 2, gr.Timer(active=False)
+        folder = scheduler.read(known)
+        return (describe(now, scheduler.position(known)), *curves(folder), gr.Button(interactive=owner.training and now.over),
+                gr.Button(interactive=not now.over), gr.Button(interactive=can_look(folder)), gr.Timer(active=not now.over))
+
+    def on_start(*values: Any) -> Any:
+        try:
+            return start(*values, scheduler)
+        except (RunError, ConfigError, TypeError) as error:
+            raise gr.Error(_sentence(error), print_exception=False) from None
+
+    def on_stop(known: str | None) -> None:
+        try:
+            if known:
+                scheduler.stop(known)
+        except RunError as error:
+            raise gr.Error(str(error), print_exception=False) from None
+
+    quiet = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
+    go.click(on_start, [preset, source, unit, amount, seed, run_id], run_id, **quiet).success(poll, run_id, shown, **quiet)
+    halt.click(on_stop, run_id, None, **quiet).then(poll, run_id, shown, **quiet)
+    timer.tick(poll, run_id, shown, **quiet)
+    preset.change(lambda name: (measured(name, threads), *budget(name), PRESETS[name].data) if name in PRESETS else (gr.skip(),) * 4,
+                  preset, [about, unit, amount, source], **quiet)
+    source.change(lambda name: "" if name in DATA_NAMES.values() and data.is_local(name) else words.NOT_LOCAL, source, note, **quiet)
+    look.click(lambda known: (known, gr.Button(visible=True), gr.Tabs(selected="explore")), run_id, [explore.run, explore.back, tabs], **quiet)
+    return poll, shown
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,42 @@
+"""Every longer text of the page, in one place: short, plain English, the same words everywhere."""
+
+TITLE = "vitdemo"
+TAGLINE = "See how a Vision Transformer looks at a picture: cut into patches, classified, and every attention head laid over it."
+
+PRIVACY = "Your picture goes only to the computer that runs this page. It is used for the answer and deleted within an hour."
+UPLOAD = "Drop a picture here\n- or paste, or click to choose -"
+EXAMPLES = "Or pick an example"
+RANDOM_TEST = "A random CIFAR-10 test picture"
+
+NO_PICTURE = "Drop, paste or pick a picture to see what the model makes of it."
+NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the file again."
+TOO_BUSY = "The picture could not be analysed just now: please try once more."
+UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
+
+MODEL_IN_THE_BOX = "the model in the box"
+MODEL_OF_RUN = "the model you trained"
+BACK_TO_BOX = "Back to the model in the box"
+RUN_MODEL_GONE = "The weights of that run are no longer there: train again, or go on with the model in the box."
+
+TRAIN_INTRO = "Train a Vision Transformer of your own: choose how long you have, press Start, and then look inside it."
+TRAIN_OFF = "Training is switched off on this host. Run the program on your own computer to train (see About)."
+NO_RUN = "No run yet."
+RUN_UNKNOWN = "That run is no longer on this computer: start a new one."
+NOT_LOCAL = "These pictures are not on this computer yet: Start downloads them first (CIFAR-10: 170 MB, MNIST: 12 MB)."
+RUN_GOES_ON = "Your run is still going: stop it before you start another."
+
+ABOUT = """
+### What this is
+
+A Vision Transformer (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*) written from scratch, with a page to look inside it.
+A picture is cut into patches; each patch becomes a *token*; a *class token* (CLS) joins them; in every *layer*, several *heads* decide how much each
+token reads from each other token. The maps on the Explore tab show what the class token reads: **where a head looks, not why**. A bright patch is no
+proof that the answer depends on it.
+"""
+
+PRIVACY_LONG = """
+### Privacy
+
+Pictures you upload stay on the computer that runs this page and are deleted within an hour. Training runs are seen only by the browser that started
+them{kept}. The page loads nothing from anywhere else, counts nobody and sets no cookie; the browser remembers only the name of your own last run.
+"""
