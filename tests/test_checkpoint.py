@@ -90,6 +90,14 @@ def test_half_precision_halves_the_file_and_rounds_no_further(tmp_path):
     assert 0.5 < half / full < 0.52
 
 
+def test_the_fingerprint_is_that_of_the_rounded_weights(tmp_path):
+    model = saved(tmp_path / "x.safetensors", half=True)
+    with safe_open(tmp_path / "x.safetensors", "pt") as file:
+        stored = json.loads(file.metadata()["fingerprint"])
+    assert stored == pytest.approx(checkpoint.fingerprint(load(tmp_path / "x.safetensors").model), rel=1e-6)
+    assert stored != pytest.approx(checkpoint.fingerprint(model), rel=1e-6)
+
+
 def test_a_model_with_a_head_of_zeros_can_be_saved_and_still_has_a_telling_fingerprint(tmp_path):
     model = lively(CONFIG)
     torch.nn.init.zeros_(model.head.weight)
@@ -346,6 +354,19 @@ def test_tensors_that_do_not_fit_are_named(tmp_path, name, tensor, message):
     assert len(str(refusal.value)) < 400
 
 
+def test_a_distillation_token_never_takes_the_place_of_registers(tmp_path):
+    torch.save({**state_of(CONFIG.with_(registers=2)), "dist_token": torch.zeros(1, 1, 10)}, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match="pos_embed has 12 rows"):
+        load(tmp_path / "x.pt", heads=2)
+
+
+def test_queries_and_keys_without_a_shape_are_refused(tmp_path):
+    state = {f"vit.layers.0.attention.{letter}_proj.weight": torch.tensor(1.0) for letter in "qkv"}
+    torch.save({"vit.embeddings.patch_embeddings.projection.weight": torch.zeros(10, 3, 4, 4), **state}, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match="missing 'pos_embed'"):
+        load(tmp_path / "x.pt", heads=2)
+
+
 def test_tensors_that_share_their_numbers_do_not_multiply_in_memory(tmp_path):
     state, rows = state_of(), torch.randn(40, 10)
     torch.save({**state, **{f"blocks.{i}.mlp.fc1.weight": rows for i in range(2)}}, tmp_path / "x.pt")
@@ -395,7 +416,7 @@ def test_weights_are_found_under_the_usual_keys_and_prefixes(tmp_path, wrap, leg
 
 
 def test_a_head_count_that_nobody_says_is_asked_for_with_likely_answers(tmp_path):
-    torch.save(state_of(CONFIG.with_(dim=192, heads=3)), tmp_path / "x.pt")
+    torch.save(state_of(CONFIG.with_(dim=192, depth=12, heads=3, mlp_dim=7)), tmp_path / "x.pt")
     with pytest.raises(HeadsNeeded, match="a width of 192 does not tell") as question:
         load(tmp_path / "x.pt")
     assert question.value.choices[:3] == (3, 4, 2) and all(192 % heads == 0 for heads in question.value.choices)

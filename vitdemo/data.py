@@ -1,39 +1,26 @@
 """CIFAR-10, MNIST, or a person's own folder or zip of class folders, as uint8 tensors in memory.
 
-Pictures are decoded once; the tensors are kept in the cache folder and read back in a fraction of a second. Nothing is ever
-unpacked to disk, so names inside a zip cannot lead anywhere.
+Pictures are decoded once; the tensors are kept in the cache folder and read back in a fraction of a second.
 """
 
 import hashlib
 import os
 import socket
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vitdemo import settings
-from vitdemo.config import Preprocessing
-from vitdemo.images import PictureError, open_picture, see
-
-Progress = Callable[[int, int], None]           # (pictures done, pictures in all)
+from vitdemo import class_folders, settings
+from vitdemo.class_folders import DataError, Progress
 
 KNOWN = ("cifar10", "mnist")                    # names that torchvision can download
-TRAIN_NAMES, TEST_NAMES = ("train", "training"), ("test", "testing", "val", "valid", "validation")
-MAX_FILE_BYTES = 64 * 2**20                     # one picture inside a zip or folder
-MAX_PICTURES = 2_000_000
-
-
-class DataError(ValueError):
-    """Data that cannot be used; the message is one sentence that says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +56,6 @@ class Part(NamedTuple):
     skipped: tuple[str, ...]
 
 
-class _Entry(NamedTuple):
-    """One file of a source, before it is decoded."""
-
-    part: str                       # "train" or "test"
-    label: str
-    name: str                       # as the person knows it
-    key: str                        # changes when the file does
-    read: Callable[[], bytes]
-
-
 def load(source: str | Path, *, size: tuple[int, int] = (32, 32), channels: int = 3, progress: Progress | None = None) -> Dataset:
     """The data set `source` ("cifar10", "mnist", or a path to a folder or zip of class folders), every picture cropped to `size`.
 
@@ -101,18 +78,23 @@ def load(source: str | Path, *, size: tuple[int, int] = (32, 32), channels: int 
 def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32), channels: int = 3,
               progress: Progress | None = None) -> Part | None:
     """Classes, pictures and skipped files of one part ("train" or "test"); None where the source has no such part."""
-    path, build = _locate(source)
-    entries = _entries(path) if path else []
-    key = _fingerprint(str(source) if path is None else path, entries, part, size, channels)
+    path, name = _locate(source)
+    version = class_folders.version(path) if path else "torchvision"
+    key = hashlib.sha256(repr((3, str(path or name), version, part, size, channels)).encode()).hexdigest()[:24]
     cached = _read_cache(key)
-    if cached is None:
-        if path:
-            cached = _decode([e for e in entries if e.part == part], size=size, channels=channels, progress=progress)
-        else:
-            cached = _from_torchvision(build, part, size=size, channels=channels)
-        if cached is not None:
-            _write_cache(key, cached)
-    return cached
+    if cached is not None:
+        return cached
+    if path is None:
+        read = _from_torchvision(name, part, size=size, channels=channels)
+    else:
+        files = [file for file in class_folders.entries(path) if file.part == part]
+        decoded = class_folders.decode(files, size=size, channels=channels, progress=progress)
+        if decoded is None:
+            return None
+        pixels = torch.from_numpy(decoded.images).permute(0, 3, 1, 2).contiguous()         # (N, C, rows, cols)
+        read = Part(decoded.classes, Split(pixels, torch.from_numpy(decoded.labels)), decoded.skipped)
+    _write_cache(key, read)
+    return read
 
 
 def is_local(source: str) -> bool:
@@ -157,84 +139,6 @@ def _locate(source: str | Path) -> tuple[Path | None, str]:
     return path, path.stem
 
 
-def _entries(path: Path) -> list[_Entry]:
-    """All files of a folder or zip that lie in class folders, sorted, with the part each belongs to."""
-    found = list(_zip_files(path)) if path.is_file() else list(_folder_files(path))
-    found = [item for item in found if not any(p.startswith((".", "__MACOSX")) for p in item[0].parts)]
-    while found and len({parts.parts[0] for parts, *_ in found}) == 1 and min(len(parts.parts) for parts, *_ in found) > 2:
-        found = [(PurePosixPath(*parts.parts[1:]), *rest) for parts, *rest in found]       # one folder around everything
-    tops = {parts.parts[0].lower() for parts, *_ in found if len(parts.parts) > 2}
-    split_up = bool(tops & set(TRAIN_NAMES))
-    entries = []
-    for parts, key, read in sorted(found, key=lambda item: str(item[0])):
-        part, rest = "train", parts.parts
-        if split_up:
-            top = rest[0].lower()
-            part = "train" if top in TRAIN_NAMES else "test" if top in TEST_NAMES else ""
-            rest = rest[1:]
-        if part and len(rest) > 1:
-            entries.append(_Entry(part, rest[0], str(parts), key, read))
-    if len(entries) > MAX_PICTURES:
-        raise DataError(f"{path.name} holds {len(entries)} files; at most {MAX_PICTURES} can be read")
-    return entries
-
-
-def _zip_files(path: Path) -> Iterator[tuple[PurePosixPath, str, Callable[[], bytes]]]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError):
-        raise DataError(f"{path.name} is not a whole .zip file: it may be a download that was cut off, so delete it and fetch it again") from None
-    for info in archive.infolist():
-        if not info.is_dir():
-            # `info.file_size` is only the header's word: reading stops at the limit whatever it says
-            def read(info: zipfile.ZipInfo = info) -> bytes:
-                with archive.open(info) as file:
-                    return _limited(file.read(MAX_FILE_BYTES + 1))
-            yield PurePosixPath(info.filename.replace("\\", "/")), f"{info.CRC:x}", read
-
-
-def _folder_files(path: Path) -> Iterator[tuple[PurePosixPath, str, Callable[[], bytes]]]:
-    for folder, _, names in os.walk(path):                                  # does not follow links to folders
-        for name in names:
-            file = Path(folder, name)
-            if file.is_file() and not file.is_symlink():
-                def read(file: Path = file) -> bytes:
-                    with file.open("rb") as handle:
-                        return _limited(handle.read(MAX_FILE_BYTES + 1))
-                stat = file.stat()
-                yield PurePosixPath(file.relative_to(path).as_posix()), f"{stat.st_size}-{stat.st_mtime_ns}", read
-
-
-def _limited(content: bytes) -> bytes:
-    if len(content) > MAX_FILE_BYTES:
-        raise PictureError(f"a file of more than {MAX_FILE_BYTES // 2**20} MB is not read as a picture")
-    return content
-
-
-def _decode(entries: list[_Entry], *, size: tuple[int, int], channels: int,
-            progress: Progress | None) -> Part | None:
-    """Open every entry; what is no picture is left out and named."""
-    classes = tuple(sorted({entry.label for entry in entries}))
-    preprocessing = Preprocessing(size=size, channels=channels, mean=(0.5,) * channels, std=(0.5,) * channels)
-    images = np.empty((len(entries), *size, channels), dtype=np.uint8)
-    labels, skipped = [], []
-    for done, entry in enumerate(entries):
-        try:
-            picture, _ = see(open_picture(entry.read()).image, preprocessing)
-            images[len(labels)] = np.asarray(picture).reshape(*size, channels)
-            labels.append(classes.index(entry.label))
-        except (PictureError, zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError):
-            skipped.append(entry.name)                                      # encrypted or damaged members as well
-        if progress and done % 500 == 0:
-            progress(done, len(entries))
-    if not labels:
-        return None
-    kept = sorted(set(labels))                                              # a class whose files are all broken is no class
-    labels = np.searchsorted(kept, labels)
-    tensor = torch.from_numpy(images[: len(labels)]).permute(0, 3, 1, 2).contiguous()       # (N, C, rows, cols)
-    return Part(tuple(classes[i] for i in kept), Split(tensor, torch.from_numpy(labels).long()), tuple(skipped))
-
-
 def _from_torchvision(name: str, part: str, *, size: tuple[int, int], channels: int) -> Part:
     """Download (once) and read a data set by torchvision's own code."""
     from torchvision import datasets                                        # slow to import, and only needed here
@@ -272,14 +176,6 @@ def _time_out(seconds: float) -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
-
-
-def _fingerprint(source: str | Path, entries: list[_Entry], part: str, size: tuple[int, int], channels: int) -> str:
-    digest = hashlib.sha256(repr((2, str(source), part, size, channels)).encode())
-    for entry in entries:
-        if entry.part == part:
-            digest.update(f"{entry.name}\0{entry.key}\n".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:24]
 
 
 def _cache_file(key: str) -> Path:

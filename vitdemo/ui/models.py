@@ -41,10 +41,8 @@ class Models:
 
 
 def describe(loaded: Loaded, *, trained_here: bool) -> str:
-    """Which model this is, in a few words for a person."""
+    """Which model this is and how good, in one sentence for a person."""
     facts = loaded.provenance
-    if not trained_here:
-        tested = facts.get("test_accuracy")
-        return words.MODEL_IN_THE_BOX + (f", {tested:.0%} right on test pictures" if isinstance(tested, float) else "")
-    seen = facts.get("validation_accuracy")
-    return words.MODEL_OF_RUN + (f", {seen:.0%} right on validation pictures" if isinstance(seen, float) else "")
+    name, key, which = ((words.MODEL_OF_RUN, "validation_accuracy", "validation") if trained_here else (words.MODEL_IN_THE_BOX, "test_accuracy", "test"))
+    share = facts.get(key)
+    return f"{name} is right on {share:.0%} of its {which} pictures." if isinstance(share, float) else f"{name}."

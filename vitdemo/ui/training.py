@@ -31,7 +31,8 @@ def start(preset: str, source: str, unit: str, amount: float, seed: float, run_i
     owner = settings.read()
     if not owner.training:
         raise RunError(words.TRAIN_OFF)
-    if run_id and not _status(run_id, scheduler).over:
+    before = status_of(run_id, scheduler) if run_id else None
+    if before and not before.over:
         raise RunError(words.RUN_GOES_ON)
     if source not in DATA_NAMES.values():
         raise ConfigError("choose CIFAR-10 or MNIST")
@@ -56,15 +57,17 @@ def curves(folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
             pd.DataFrame(looks, columns=["seconds", "value"]) if looks else NO_CURVE)
 
 
-def can_look(folder: RunFolder) -> bool:
-    return folder.best.exists()
-
-
-def _status(run_id: str, scheduler: Scheduler) -> Status:
+def status_of(run_id: str, scheduler: Scheduler) -> Status | None:
+    """Where a run stands; None if there is no such run (any more)."""
     try:
         return scheduler.read(run_id).status()
     except RunError:
-        return Status(state="failed", message=words.RUN_UNKNOWN)
+        return None
+
+
+def download_note(source: str) -> str:
+    """What has to happen before training can begin, if anything."""
+    return "" if source in DATA_NAMES.values() and data.is_local(source) else words.NOT_LOCAL
 
 
 def measured(preset: str, threads: int) -> str:
@@ -88,37 +91,38 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
     with gr.Row():
         with gr.Column(scale=1, min_width=300):
             gr.Markdown(words.TRAIN_INTRO if owner.training else words.TRAIN_OFF)
-            amount = gr.Number(min(3.0, owner.max_minutes), label="How long", minimum=0.05, precision=None, elem_id="vd-amount")
-            unit = gr.Radio(["minutes", "epochs"] if not owner.public else ["minutes"], value="minutes", label="counted in")
-            preset = gr.Dropdown(allowed, value="class", label="Recipe")
-            about = gr.Markdown(measured("class", threads), elem_classes="vd-small")
-            source = gr.Dropdown(list(DATA_NAMES.items()), value="cifar10", label="Pictures to learn from")
-            note = gr.Markdown("" if data.is_local("cifar10") else words.NOT_LOCAL, elem_classes="vd-small")
-            with gr.Accordion("Advanced", open=False):
-                seed = gr.Number(0, label="Seed: the same seed repeats a run's random choices", minimum=0, precision=0)
+            amount = gr.Number(min(3.0, owner.max_minutes), label="Minutes", minimum=0.05, elem_id="vd-amount")
             with gr.Row():
                 go = gr.Button("Start", variant="primary", interactive=owner.training, elem_id="vd-start")
                 halt = gr.Button("Stop", variant="stop", interactive=False, elem_id="vd-stop")
+            about = gr.Markdown(measured("class", threads), elem_classes="vd-small")
+            note = gr.Markdown(download_note("cifar10"), elem_classes="vd-small")
+            with gr.Accordion("Recipe, pictures, seed", open=False):
+                preset = gr.Dropdown(allowed, value="class", label="Recipe")
+                source = gr.Dropdown(list(DATA_NAMES.items()), value="cifar10", label="Pictures to learn from")
+                unit = gr.Radio(["minutes", "epochs"] if not owner.public else ["minutes"], value="minutes", label="The length is counted in")
+                seed = gr.Number(0, label="Seed: the same seed repeats a run's random choices", minimum=0, precision=0)
         with gr.Column(scale=2, min_width=320):
             status = RunStatus(describe(None), elem_id="vd-run")
-            with gr.Row():
+            with gr.Row(visible=False) as plots:
                 loss = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Loss on training pictures", x_title="seconds of training", y_title="loss",
                                    height=260, buttons=[])
                 accuracy = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Right answers on validation pictures", x_title="seconds of training",
                                        y_title="percent", y_lim=[0, 100], height=260, buttons=[])
-            look = gr.Button("Look inside this model", interactive=False, variant="primary", elem_id="vd-look")
-    shown = [status, loss, accuracy, go, halt, look, timer]
+            look = gr.Button("Look inside this model", visible=False, variant="primary", elem_id="vd-look")
+    shown = [status, plots, loss, accuracy, go, halt, look, timer]
 
     def poll(known: str | None) -> tuple[Any, ...]:
-        if not known:
-            return describe(None), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training), *(gr.Button(interactive=False),) * 2, gr.Timer(active=False)
-        now = _status(known, scheduler)
-        if now.message == words.RUN_UNKNOWN:
-            return describe(None, sentence=words.RUN_UNKNOWN), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training), \
-                *(gr.Button(interactive=False),) * 2, gr.Timer(active=False)
+        now = status_of(known, scheduler) if known else None
+        if now is None:
+            sentence = words.RUN_UNKNOWN if known else words.NO_RUN
+            return (describe(None, sentence=sentence), gr.Row(visible=False), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training),
+                    gr.Button(interactive=False), gr.Button(visible=False), gr.Timer(active=False))
         folder = scheduler.read(known)
-        return (describe(now, scheduler.position(known)), *curves(folder), gr.Button(interactive=owner.training and now.over),
-                gr.Button(interactive=not now.over), gr.Button(interactive=can_look(folder)), gr.Timer(active=not now.over))
+        losses, looks = curves(folder)
+        return (describe(now, scheduler.position(known)), gr.Row(visible=len(losses) > 0), losses, looks,
+                gr.Button(interactive=owner.training and now.over), gr.Button(interactive=not now.over),
+                gr.Button(visible=folder.best.exists()), gr.Timer(active=not now.over))
 
     def on_start(*values: Any) -> Any:
         try:
@@ -139,7 +143,8 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
     timer.tick(poll, run_id, shown, **quiet)
     preset.change(lambda name: (measured(name, threads), *budget(name), PRESETS[name].data) if name in PRESETS else (gr.skip(),) * 4,
                   preset, [about, unit, amount, source], **quiet)
-    source.change(lambda name: "" if name in DATA_NAMES.values() and data.is_local(name) else words.NOT_LOCAL, source, note, **quiet)
+    source.change(download_note, source, note, **quiet)
+    unit.change(lambda name: gr.Number(label=name.capitalize()) if name in ("minutes", "epochs") else gr.skip(), unit, amount, **quiet)
     look.click(lambda known: (known, gr.Button(visible=True), gr.Tabs(selected="explore")), run_id, [explore.run, explore.back, tabs], **quiet)
     return poll, shown
 

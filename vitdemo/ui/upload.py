@@ -18,9 +18,6 @@ class UploadedImage(gr.Image):
 
     is_template = True                          # the browser's part is gr.Image's
 
-    def __init__(self, value: Any = None, **settings: Any):
-        super().__init__(value, **{"type": "filepath", "image_mode": None, **settings})
-
     def preprocess(self, payload: Any) -> str | None:
         if payload is None:
             return None

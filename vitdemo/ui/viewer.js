@@ -76,7 +76,7 @@ function paint(canvas, map, side, grid) {
 }
 
 function sentence(map) {
-  const v = shown, name = head < 0 ? "The heads of layer " + (layer + 1) + ", averaged," : "Layer " + (layer + 1) + ", head " + (head + 1);
+  const v = shown, name = "Layer " + (layer + 1) + ", " + (head < 0 ? "mean of the heads" : "head " + (head + 1));
   if (hovered) {
     const w = map[hovered[0] * v.cols + hovered[1]];
     return "Row " + (hovered[0] + 1) + ", column " + (hovered[1] + 1) + ": weight " + w.toFixed(4) + ", " +
@@ -85,13 +85,13 @@ function sentence(map) {
   let best = 0;
   for (let i = 1; i < map.length; i++) if (map[i] > map[best]) best = i;
   const prefix = head < 0 ? v.prefix[layer].reduce((a, b) => a + b, 0) / v.heads : v.prefix[layer][head];
-  return name + " reads most from row " + (Math.floor(best / v.cols) + 1) + ", column " + (best % v.cols + 1) + " (" + percent(map[best]) + ", " +
+  return name + ": the class token reads most from row " + (Math.floor(best / v.cols) + 1) + ", column " + (best % v.cols + 1) + " (" + percent(map[best]) + ", " +
     (map[best] / v.uniform).toFixed(1) + " times an even share); " + percent(prefix) + " goes to tokens that are no patch.";
 }
 
 function draw() {
   if (!shown || !photo) return;
-  const map = weights(head), side = Math.min(640, $("main").clientWidth || 640);
+  const map = weights(head), side = Math.min(720, $("main").clientWidth || 640);
   paint($("main"), map, side, $("grid").checked);
   const name = head < 0 ? "mean of all heads" : "head " + (head + 1);
   $("main").setAttribute("aria-label", "The picture with what the class token reads in layer " + (layer + 1) + ", " + name);
@@ -120,7 +120,7 @@ function buildHeads() {
     const button = document.createElement("button"), canvas = document.createElement("canvas"), text = document.createElement("span");
     button.type = "button";
     button.dataset.head = h;
-    text.textContent = h < 0 ? "mean of the heads" : "head " + (h + 1);
+    text.textContent = h < 0 ? "mean" : "head " + (h + 1);
     button.append(canvas, text);
     button.addEventListener("click", () => { head = h; draw(); });
     box.append(button);
@@ -139,8 +139,8 @@ function buildAnswer() {
     track.append(fill); item.append(label, value, track); list.append(item);
   }
   const count = v.known === 10 ? "ten" : String(v.known);
-  $("limit").textContent = v.top.length ? (v.truth ? "True label: " + v.truth + ". " : "") + "This model (" + v.about + ") knows only these " + count +
-    " things; whatever you show it, it names one of them." : v.about;
+  $("limit").textContent = v.top.length ? (v.truth ? "True label: " + v.truth + ". " : "") + v.about + " It knows only these " + count +
+    " things: whatever you show it, it names one of them." : v.about;
   $("names").hidden = !v.known;
   $("names").querySelector("summary").textContent = "The " + count + " things it knows";
   $("names").querySelector("p").textContent = v.knows.join(", ") + (v.known > v.knows.length ? ", …" : "");

@@ -54,7 +54,7 @@ def payload(explanation: Explanation, *, about: str = "", truth: str = "") -> di
 
 def message(sentence: str = words.NO_PICTURE, *, failed: bool = False) -> dict[str, Any]:
     """A value without a picture: one sentence about why."""
-    return {"message": sentence, "failed": failed}
+    return {"message": sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "!", "?")) else "."), "failed": failed}
 
 
 def _data_url(image: Image.Image, kind: str) -> str:

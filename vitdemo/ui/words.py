@@ -13,12 +13,12 @@ NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the fil
 TOO_BUSY = "The picture could not be analysed just now: please try once more."
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
 
-MODEL_IN_THE_BOX = "the model in the box"
-MODEL_OF_RUN = "the model you trained"
+MODEL_IN_THE_BOX = "The model in the box"
+MODEL_OF_RUN = "The model you trained"
 BACK_TO_BOX = "Back to the model in the box"
 RUN_MODEL_GONE = "The weights of that run are no longer there: train again, or go on with the model in the box."
 
-TRAIN_INTRO = "Train a Vision Transformer of your own: choose how long you have, press Start, and then look inside it."
+TRAIN_INTRO = "Train a Vision Transformer of your own: say how many minutes you have, press Start, and look inside what it learned."
 TRAIN_OFF = "Training is switched off on this host. Run the program on your own computer to train (see About)."
 NO_RUN = "No run yet."
 RUN_UNKNOWN = "That run is no longer on this computer: start a new one."
