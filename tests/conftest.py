@@ -1,0 +1,141 @@
+"""What several test files share: where the shared folders are, a tiny seeded model, a small data set, and a running page."""
+
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+_SCRATCH = tempfile.TemporaryDirectory(prefix="vitdemo-tests-")
+os.environ["GRADIO_TEMP_DIR"] = str(Path(_SCRATCH.name, "uploads"))          # before gradio is imported anywhere
+os.environ["VITDEMO_CACHE"] = os.environ.get("VITDEMO_TEST_CACHE") or str(Path(_SCRATCH.name, "cache"))
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vitdemo import checkpoint
+from vitdemo.config import Preprocessing, ViTConfig
+from vitdemo.model import ViT
+
+torch.set_num_threads(1)
+
+COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
+
+
+def pytest_collection_modifyitems(config, items):
+    """With VITDEMO_NO_SKIP set (continuous integration), a test that would be skipped fails instead."""
+    if os.environ.get("VITDEMO_NO_SKIP"):
+        for item in items:
+            item.add_marker(pytest.mark.usefixtures("no_skip"))
+
+
+@pytest.fixture
+def no_skip():
+    """Only its presence counts; see pytest_runtest_makereport."""
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.skipped and "no_skip" in item.fixturenames and not hasattr(report, "wasxfail"):
+        report.outcome, report.longrepr = "failed", f"skipped where nothing may be skipped: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """The folder of hard inputs."""
+    folder = os.environ.get("VITDEMO_CASES")
+    if not folder:
+        pytest.skip("VITDEMO_CASES does not name the folder of hard inputs")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the real cifar10.zip and mnist.zip."""
+    folder = os.environ.get("VITDEMO_DATA")
+    if not folder or not Path(folder, "cifar10.zip").is_file():
+        pytest.skip("VITDEMO_DATA does not name a folder with cifar10.zip")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """A Chromium to drive: the system's."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip("no Chromium on this machine")
+    return found
+
+
+def tiny_config(**changes) -> ViTConfig:
+    return ViTConfig(image=(12, 20), patch=(4, 4), dim=10, depth=3, heads=2, mlp_dim=14, classes=3).with_(**changes)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory) -> checkpoint.Loaded:
+    """A seeded model with a 3 x 5 grid, three layers, two heads and three classes, saved and loaded; its maps are far from even."""
+    generator = torch.Generator().manual_seed(1)
+    model = ViT(tiny_config(), generator)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.4 * torch.randn(p.shape, generator=generator))
+    path = tmp_path_factory.mktemp("tiny") / "tiny.safetensors"
+    checkpoint.save(path, model, classes=list(COLOURS), preprocessing=Preprocessing(size=(12, 20)), provenance={})
+    return checkpoint.load(path)
+
+
+def coloured(name: str, seed: int, size: tuple[int, int] = (32, 32)) -> Image.Image:
+    """A picture of one of COLOURS with noise, (rows, cols) pixels."""
+    noise = np.random.default_rng(seed).integers(-30, 30, (*size, 3))
+    return Image.fromarray((np.array(COLOURS[name]) + noise).clip(0, 255).astype(np.uint8))
+
+
+def picture_bytes(image: Image.Image, kind: str = "PNG", **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="session")
+def colour_zip(tmp_path_factory) -> Path:
+    """A data set in the shape of the real one: train/ and test/ with three easy classes, in a file named cifar10.zip."""
+    path = tmp_path_factory.mktemp("data") / "cifar10.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for part, count in (("train", 60), ("test", 10)):
+            for name in COLOURS:
+                for i in range(count):
+                    archive.writestr(f"{part}/{name}/{i}.png", picture_bytes(coloured(name, 1000 * len(part) + i)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def photo(tmp_path_factory) -> Path:
+    """A JPEG whose four quarters differ, 300 x 200 pixels."""
+    pixels = np.zeros((200, 300, 3), np.uint8)
+    pixels[:100, :150], pixels[:100, 150:], pixels[100:, :150], pixels[100:, 150:] = (220, 40, 40), (40, 200, 60), (40, 60, 220), (230, 220, 60)
+    path = tmp_path_factory.mktemp("photo") / "photo.jpg"
+    Image.fromarray(pixels).save(path, quality=92)
+    return path
+
+
+@pytest.fixture(scope="session")
+def page(tiny, colour_zip, tmp_path_factory):
+    """A running page around the tiny model, launched with the settings users get; yields (url, App)."""
+    from vitdemo.ui import build_app, launch_settings
+
+    before = dict(os.environ)
+    os.environ["VITDEMO_DATA"] = str(colour_zip.parent)
+    os.environ["VITDEMO_RUNS"] = str(tmp_path_factory.mktemp("runs"))
+    app = build_app(tiny)
+    app.scheduler.start()
+    _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    yield url, app
+    app.blocks.close()
+    app.scheduler.close()
+    os.environ.clear()
+    os.environ.update(before)

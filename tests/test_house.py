@@ -1,0 +1,79 @@
+"""The rules of the house: which file may import which, and where gradio may stand."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "vitdemo"
+
+# a file may import only from files above it in this list, and only what its row names
+MAY_IMPORT = {
+    "settings": set(), "config": set(), "model": {"config"}, "attention": set(), "images": {"config"}, "weightfile": set(),
+    "foreign": {"config", "weightfile"}, "checkpoint": {"config", "model", "weightfile", "foreign"},
+    "explain": {"attention", "checkpoint", "images", "model"}, "class_folders": {"config", "images"}, "data": {"class_folders", "settings", "config", "images"},
+    "figures": set(), "runfolder": set(), "runs": {"runfolder", "config"}, "augment": set(),
+    "evaluate": {"checkpoint", "config", "data", "images", "model"},
+    "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},
+    "train_command": {"checkpoint", "config", "data", "evaluate", "model", "runs", "settings", "train"},
+}
+
+
+def imports(source: str) -> tuple[set[str], set[str]]:
+    """(modules of the package, other top-level packages) that a file imports; what a `main` or a type checker imports does not count."""
+    own, foreign = set(), set()
+    tree = ast.parse(source)
+    skipped = {inner for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "main"
+               or isinstance(node, ast.If) and ("__name__" in ast.dump(node.test) or "TYPE_CHECKING" in ast.dump(node.test)) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"vitdemo.{a.name}" for a in node.names] if node.module == "vitdemo" else [node.module or ""]
+        for name in names if node not in skipped else []:
+            head, *rest = name.split(".")
+            if head != "vitdemo":
+                foreign.add(head)
+            elif rest:
+                own.add(rest[0])
+    return own, foreign
+
+
+def breaches(name: str, source: str) -> list[str]:
+    own, foreign = imports(source)
+    wrong = [f"{name} imports {other}" for other in sorted(own - MAY_IMPORT[name])]
+    return wrong + [f"{name} imports gradio"] * ("gradio" in foreign)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.stem)
+def test_a_file_imports_only_what_its_row_allows_and_never_gradio(path):
+    if path.stem != "__init__":
+        assert breaches(path.stem, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("source", ["import gradio", "from gradio import Blocks", "from vitdemo.train import fit", "from vitdemo import runs",
+                                    "def helper():\n    from vitdemo import ui"])
+def test_a_breach_of_the_rows_is_noticed(source):
+    assert breaches("model", source) != []
+
+
+def test_arrows_go_one_way():
+    order = list(MAY_IMPORT)
+    upward = [(name, other) for name in order for other in MAY_IMPORT[name] if order.index(other) >= order.index(name)]
+    assert upward == []
+
+
+def test_no_file_holds_a_machines_path_and_none_is_named_utils():
+    for path in [*PACKAGE.rglob("*.py"), ROOT / "app.py", ROOT / "README.md"]:
+        assert path.stem not in ("utils", "helpers", "common")
+        assert "/work/" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_the_top_level_holds_only_what_it_should():
+    import subprocess
+
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split("\n")
+    tops = {name.split("/")[0] for name in listed if name and not name.startswith(".")}
+    assert tops <= {"README.md", "requirements.txt", "app.py", "vitdemo", "checkpoints", "tests"}
