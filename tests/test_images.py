@@ -1,0 +1,267 @@
+"""Opening untrusted pictures: every kind of hard input, the geometry, and the one way into a model."""
+
+import io
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import picture_bytes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms, ImageFile
+from torchvision.transforms import Normalize
+
+from vitdemo.config import Preprocessing
+from vitdemo.images import PAPER, Geometry, Picture, PictureError, normalise, open_picture, see, to_input
+
+ANALYSED = {"static_palette.gif", "photo.avif", "phone_mpo.jpg", "png_without_suffix", ".hidden.png", "rgba_png_named.gif", "la_gray_alpha.png",
+            "aspect_3x300.png"}
+ANALYSED_STARTS = ("ok_", "gray", "bilevel", "palette", "cmyk", "猫", "long_", "exif_", "rgba_under", "anim", "float", "icc", "size_", "flat", "overlay")
+REFUSED = {
+    "rgba_fully_transparent.png": "fully transparent", "heic_header_only.heic": "HEIC.*JPEG", "svg_script.svg": "SVG.*PNG", "zero_byte.png": "empty",
+    "text_named.png": "not a picture", "truncated_half.jpg": "incomplete", "truncated_half.png": "incomplete", "truncated_tail.jpg": "incomplete",
+    "ihdr_zero_width.png": "not a picture|no pixels", "bomb_20000x20000_1bit.png": "40 megapixels", "pixels_12000x9000_1bit.png": "12000 x 9000.*40 megapixels",
+    "aspect_1x2000.png": "too thin",
+}
+
+
+def test_every_hard_input_is_analysed_or_refused_in_one_sentence_as_expected(cases):
+    files = sorted(p for p in (cases / "images").iterdir())
+    assert len(files) > 40
+    for path in files:
+        if path.name in REFUSED:
+            with pytest.raises(PictureError, match=REFUSED[path.name]) as refusal:
+                open_picture(path)
+            text = str(refusal.value)
+            assert str(path.parent) not in text and "\n" not in text and "Traceback" not in text
+        else:
+            assert path.name in ANALYSED or path.name.startswith(ANALYSED_STARTS), f"nobody said what to do with {path.name}"
+            picture = open_picture(path)
+            assert picture.image.mode == "RGB" and open_picture(path.read_bytes()).image.tobytes() == picture.image.tobytes()
+
+
+def test_all_turned_photos_come_out_upright_and_alike(cases):
+    upright = np.asarray(open_picture(cases / "images" / "exif_orient_1.jpg").image).astype(int)
+    assert upright.shape == (64, 96, 3)
+    for number in (2, 4, 5, 6, 8):
+        turned = np.asarray(open_picture(cases / "images" / f"exif_orient_{number}.jpg").image).astype(int)
+        assert turned.shape == upright.shape and np.abs(turned - upright).mean() < 3
+
+
+def test_what_lies_under_transparency_does_not_matter(cases):
+    one, *others = (open_picture(cases / "images" / f"rgba_under_{name}.png").image.tobytes() for name in ("black", "green", "white"))
+    assert others == [one, one]
+
+
+def test_a_profile_that_swaps_red_and_green_is_obeyed(cases):
+    picture = open_picture(cases / "images" / "icc_swapped_rg.png").image
+    colours = [colour for _, colour in picture.getcolors(10**6)]
+    assert any(abs(r - 26) <= 4 and abs(g - 227) <= 4 and abs(b - 26) <= 4 for r, g, b in colours)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_exif_orientation_is_applied_whatever_the_format(orientation, kind):
+    upright = Image.new("RGB", (6, 4), (200, 0, 0))
+    upright.paste((0, 0, 200), (0, 0, 3, 2))                                # blue in the upper left
+    undo = {1: None, 2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}[orientation]
+    stored = upright if undo is None else upright.transpose(Image.Transpose(undo))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    picture = open_picture(picture_bytes(stored.resize((stored.width * 8, stored.height * 8), 0), kind, exif=exif)).image
+    assert picture.size == (48, 32)
+    assert picture.getpixel((4, 4))[2] > 150 and picture.getpixel((44, 28))[0] > 150
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_transparency_of_every_kind_is_laid_on_paper_and_said(mode):
+    if mode in ("RGBA", "LA"):
+        image = Image.new(mode, (8, 8), (10, 20, 30, 255) if mode == "RGBA" else (50, 255))
+        image.paste((10, 20, 30, 0) if mode == "RGBA" else (50, 0), (0, 0, 4, 8))
+        options = {}
+    else:
+        image = Image.new(mode, (8, 8), {"P": 1, "L": 9, "RGB": (9, 9, 9)}[mode])
+        image.paste({"P": 0, "L": 7, "RGB": (7, 7, 7)}[mode], (0, 0, 4, 8))
+        if mode == "P":
+            image.putpalette([0, 0, 0, 90, 90, 90])
+        options = {"transparency": {"P": 0, "L": 7, "RGB": (7, 7, 7)}[mode]}
+    picture = open_picture(picture_bytes(image, "PNG", **options))
+    assert picture.image.getpixel((1, 1)) == PAPER and picture.image.getpixel((6, 6)) != PAPER
+    assert picture.notes == ("Transparent parts were laid on white.",)
+
+
+@pytest.mark.parametrize("values", [np.arange(0, 65536, 16, dtype=np.uint16), np.arange(1000, 1512, dtype=np.uint16)])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_sixteen_bits_keep_their_shades(values, kind):
+    image = Image.fromarray(np.tile(values, (64, 1)))
+    shades = len(np.unique(np.asarray(open_picture(picture_bytes(image, kind)).image)))
+    assert shades > 200
+
+
+def test_floats_are_scaled_and_what_is_no_number_is_black():
+    values = np.linspace(-3, 7, 64 * 8, dtype=np.float32).reshape(8, 64)
+    values[0, 0], values[0, 1] = np.nan, np.inf
+    pixels = np.asarray(open_picture(picture_bytes(Image.fromarray(values), "TIFF")).image)
+    assert pixels[0, 0, 0] == 0 and pixels.max() == 255 and len(np.unique(pixels)) > 200
+    flat = open_picture(picture_bytes(Image.fromarray(np.full((8, 8), 3.0, np.float32)), "TIFF")).image
+    assert flat.getextrema() == ((128, 128),) * 3
+
+
+def test_broken_profiles_and_broken_exif_are_ignored():
+    image = Image.new("RGB", (8, 8), (50, 60, 70))
+    assert open_picture(picture_bytes(image, "PNG", icc_profile=b"nonsense")).image.getpixel((0, 0)) == (50, 60, 70)
+    assert open_picture(picture_bytes(image, "PNG", exif=b"Exif\0\0MM\0*nonsense")).image.getpixel((0, 0)) == (50, 60, 70)
+    grey = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
+    assert open_picture(picture_bytes(image, "PNG", icc_profile=grey)).image.getpixel((0, 0)) == (50, 60, 70)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "TIFF"])
+def test_of_several_frames_the_first_is_used_and_said(kind):
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255))]
+    picture = open_picture(picture_bytes(frames[0], kind, save_all=True, append_images=frames[1:], **({"lossless": True} if kind == "WEBP" else {})))
+    assert picture.image.getpixel((3, 3)) == (255, 0, 0) and "first" in picture.notes[0]
+
+
+def test_a_large_jpeg_is_reduced_while_it_is_decoded_and_other_large_pictures_are_refused():
+    image = Image.new("RGB", (900, 600), (10, 200, 30))
+    picture = open_picture(picture_bytes(image, "JPEG"), max_pixels=200_000)
+    assert picture.image.size == (450, 300) and "900 × 600" in picture.notes[0]
+    with pytest.raises(PictureError, match="900 x 600"):
+        open_picture(picture_bytes(image, "PNG"), max_pixels=200_000)
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b"", "empty"), (b"hello", "not a picture"), (b"\0\0\0\x18ftypheic\0\0\0\0", "HEIC"), (b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic", "HEIC"),
+    (b"<?xml version='1.0'?><svg/>", "SVG"), (b"  <SVG onload='x'>", "SVG"), (b"%PDF-1.7", "PDF"), (b"<!DOCTYPE html><html>", "web page"),
+    (b"\x89PNG\r\n\x1a\n", "not a picture|incomplete"), (b"GIF89a", "not a picture|incomplete"), (b"\xff\xd8\xff\xe0", "not a picture|incomplete"),
+    (b"P6 99999 99999 255\n", "megapixels|incomplete"), (b"%!PS-Adobe-3.0 EPSF-3.0", "not a picture"),
+])
+def test_what_is_no_picture_is_refused_by_name(content, said):
+    with pytest.raises(PictureError, match=said):
+        open_picture(content)
+
+
+@pytest.mark.parametrize("source", ["/nowhere/at/all.png", Path("/"), 7, None, io.StringIO("text"), object(), "a\0b"])
+def test_what_is_no_file_is_refused_without_its_folder(source):
+    with pytest.raises(PictureError) as refusal:
+        open_picture(source)
+    assert "nowhere" not in str(refusal.value)
+
+
+def test_pil_images_open_files_and_paths_are_taken_alike(tmp_path):
+    image = Image.effect_noise((30, 20), 50).convert("RGB")
+    content = picture_bytes(image)
+    (tmp_path / "x.jpg").write_bytes(content)
+    for source in (image, content, io.BytesIO(content), tmp_path / "x.jpg", str(tmp_path / "x.jpg")):
+        assert open_picture(source).image.tobytes() == image.tobytes()
+
+
+def test_no_state_of_pillow_is_changed_and_nothing_warns():
+    before = Image.MAX_IMAGE_PIXELS
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PictureError):
+            open_picture(b"BM" + b"\xff" * 60)
+    assert before == Image.MAX_IMAGE_PIXELS and not ImageFile.LOAD_TRUNCATED_IMAGES
+
+
+def test_a_bomb_costs_no_memory(tmp_path):
+    resource = pytest.importorskip("resource")
+    assert resource
+    import struct
+    import zlib
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", 12_000, 13_000, 8, 2, 0, 0, 0)
+    (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 10**6)) + chunk(b"IEND", b""))
+    code = ("import resource, sys; from vitdemo.images import *; Image.init(); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            "try: open_picture(sys.argv[1])\nexcept PictureError as error: print(error)\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "bomb.png")], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    sentence, grown = done.stdout.strip().splitlines()
+    assert "megapixels" in sentence and int(grown) < 20_000                 # kB on Linux
+
+
+@settings(max_examples=60, deadline=None)
+@given(mode=st.sampled_from(["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "I", "F", "YCbCr", "LAB", "HSV"]), rows=st.integers(1, 40),
+       cols=st.integers(1, 40), kind=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "PPM", "AVIF"]))
+def test_any_mode_size_and_format_comes_out_as_a_bounded_rgb_picture_or_a_sentence(mode, rows, cols, kind):
+    image = Image.new(mode, (cols, rows), 1)
+    try:
+        content = picture_bytes(image, kind)
+    except (OSError, ValueError, KeyError):
+        content = None                                                      # Pillow does not write this pair
+    for source in filter(None, (content, image)):
+        try:
+            picture = open_picture(source)
+        except PictureError:
+            continue
+        assert picture.image.mode == "RGB" and picture.image.size == (cols, rows)
+        assert torch.isfinite(to_input(picture, Preprocessing(), (4, 4)).tensor).all()
+
+
+def test_flipped_and_cut_bytes_give_a_picture_or_a_sentence():
+    generator = np.random.default_rng(0)
+    noise = Image.effect_noise((24, 16), 60).convert("RGB")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for kind in ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP", "AVIF"):
+        whole = picture_bytes(noise, kind, **({"exif": exif} if kind in ("PNG", "JPEG", "WEBP") else {}))
+        for _ in range(60):
+            broken = bytearray(whole[: generator.integers(1, len(whole) + 1)] if generator.random() < 0.3 else whole)
+            for place in generator.integers(0, len(broken), generator.integers(0, 6)):
+                broken[place] = generator.integers(0, 256)
+            try:
+                assert isinstance(open_picture(bytes(broken)), Picture)
+            except PictureError as error:
+                assert "\n" not in str(error)
+
+
+def test_a_patch_of_a_wide_picture_lies_where_the_crop_says_and_back():
+    image = Image.new("RGB", (320, 80))
+    geometry = to_input(image, Preprocessing(size=(12, 20)), (4, 4)).geometry
+    assert geometry.grid == (3, 5) and geometry.original == (80, 320)
+    top, left, bottom, right = geometry.crop
+    assert (top, bottom) == (0, 80) and right - left == pytest.approx(80 * 20 / 12) and left == pytest.approx(320 - right)
+    for row in range(3):
+        for col in range(5):
+            t, le, b, r = geometry.patch_rectangle(row, col)
+            assert geometry.patch_at((t + b) / 2, (le + r) / 2) == (row, col)
+    assert geometry.patch_at(40, left - 1) is None and geometry.patch_at(40, right + 1) is None
+    for wrong in ((3, 0), (0, 5), (-1, 0)):
+        with pytest.raises(ValueError, match="3 x 5"):
+            geometry.patch_rectangle(*wrong)
+
+
+def test_the_hot_corner_of_the_original_is_the_first_patch():
+    image = Image.new("RGB", (200, 100), (0, 0, 0))
+    image.paste((255, 255, 255), (50, 0, 75, 25))                           # upper left of the centred square
+    seen = to_input(image, Preprocessing(size=(12, 12)), (3, 3))
+    bright = seen.tensor[0, 0].unfold(0, 3, 3).unfold(1, 3, 3).mean((-2, -1))
+    assert divmod(int(bright.argmax()), 4) == (0, 0)
+    assert Geometry((100, 200), (0, 50, 100, 150), (12, 12), (3, 3)).patch_rectangle(0, 0) == (0, 50, 25, 75)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_picture_that_already_is_an_input_keeps_every_pixel_and_a_fraction_crops(channels):
+    image = Image.effect_noise((20, 12), 60).convert("RGB")
+    preprocessing = Preprocessing(size=(12, 20), channels=channels, mean=(0.5,) * channels, std=(0.5,) * channels)
+    seen, crop = see(image, preprocessing)
+    assert seen.tobytes() == image.convert("L" if channels == 1 else "RGB").tobytes() and crop == (0, 0, 12, 20)
+    assert to_input(image, preprocessing, (4, 4)).tensor.shape == (1, channels, 12, 20)
+    assert see(image, preprocessing.with_(crop_fraction=0.5))[1] == (3, 5, 9, 15)
+
+
+def test_normalise_is_torchvisions_and_a_reduced_picture_keeps_its_colours():
+    images = torch.randint(0, 256, (3, 3, 5, 7), dtype=torch.uint8)
+    preprocessing = Preprocessing(mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))
+    expected = Normalize(preprocessing.mean, preprocessing.std)(images.float() / 255)
+    assert torch.allclose(normalise(images, preprocessing), expected, atol=1e-6)
+    flat = to_input(Image.new("RGB", (999, 700), (30, 60, 90)), Preprocessing(mean=(0,) * 3, std=(1,) * 3), (4, 4))
+    assert torch.allclose(flat.tensor[0].mean((1, 2)) * 255, torch.tensor([30.0, 60.0, 90.0]), atol=0.01)

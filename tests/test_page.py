@@ -1,0 +1,212 @@
+"""The page's handlers as plain functions, with a tiny real model."""
+
+import base64
+import io
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import COLOURS, coloured, picture_bytes
+from PIL import Image
+
+from vitdemo import checkpoint, data, settings
+from vitdemo.config import ConfigError
+from vitdemo.explain import explain
+from vitdemo.runs import RunError, RunFolder, Scheduler, Status
+from vitdemo.ui import explore, training, viewer, words
+from vitdemo.ui.models import Models, describe
+from vitdemo.ui.run_status import describe as describe_run
+
+UI = Path(viewer.__file__).parent
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    return Scheduler(tmp_path / "runs", queue=2)                            # never started: nothing is trained here
+
+
+@pytest.fixture
+def models(tiny, scheduler):
+    return Models(tiny, scheduler)
+
+
+def run_with_model(scheduler, tiny, **provenance) -> str:
+    run_id = scheduler.submit({})
+    checkpoint.save(scheduler.read(run_id).best, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing, provenance=provenance)
+    return run_id
+
+
+def test_the_viewers_value_holds_the_very_maps_in_few_bytes(tiny, photo):
+    result = explain(photo, tiny)
+    value = viewer.payload(result)
+    sent = np.frombuffer(base64.b64decode(value["attention"]), "<u2").reshape(3, 2, 3, 5) / 65535 * np.array(value["highs"])[:, None, None, None]
+    assert np.abs(sent - result.attention).max() < 1e-5
+    assert np.allclose(np.array(value["prefix"]) + sent.sum((2, 3)), 1, atol=1e-3)
+    assert [name for name, _ in value["top"]] == [name for name, _ in result.top()]
+    picture = Image.open(io.BytesIO(base64.b64decode(value["picture"].split(",")[1])))
+    assert picture.size == (value["width"], value["height"]) and len(str(value)) < 100_000
+    seen = Image.open(io.BytesIO(base64.b64decode(value["seen"].split(",")[1])))
+    assert np.array_equal(np.asarray(seen), np.asarray(result.seen))
+
+
+def test_the_crop_is_scaled_with_the_picture_that_travels(tiny):
+    value = viewer.payload(explain(Image.new("RGB", (2000, 500), (9, 9, 9)), tiny))
+    assert (value["width"], value["height"]) == (640, 160)
+    top, left, bottom, right = value["crop"]
+    assert (top, bottom) == (0, 160) and right - left == pytest.approx(160 * 20 / 12) and left == pytest.approx(640 - right)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", picture_bytes(coloured("red", 1))[:60], picture_bytes(Image.new("RGBA", (5, 5)))])
+def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, tmp_path, content):
+    (tmp_path / "x.png").write_bytes(content)
+    value = explore.analyse(str(tmp_path / "x.png"), None, models)
+    assert value["failed"] and "picture" not in value and value["message"][0].isupper() and value["message"].endswith(".")
+    assert str(tmp_path) not in value["message"]
+
+
+def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, photo, monkeypatch, caplog):
+    monkeypatch.setattr(explore, "explain", lambda *_: 1 / 0)
+    value = explore.analyse(str(photo), None, models)
+    number = re.search(r"number (\w+) in", value["message"])[1]
+    assert "ZeroDivisionError" in caplog.text and number in caplog.text and "division" not in value["message"]
+
+
+def test_the_model_of_a_run_is_looked_through_and_named(models, scheduler, tiny, photo):
+    run_id = run_with_model(scheduler, tiny, validation_accuracy=0.625)
+    value = explore.analyse(str(photo), run_id, models)
+    assert "right on 62% of its validation pictures" in value["about"]
+    assert models.get(run_id) is models.get(run_id) and models.get(None) is tiny
+    assert "right on 81% of its test pictures" in describe(checkpoint.Loaded(tiny.model, (), tiny.preprocessing, {"test_accuracy": 0.81}, ""), trained_here=False)
+
+
+@pytest.mark.parametrize("run_id", ["0" * 32, "../..", "x", 7, ["a"]])
+def test_the_model_of_a_foreign_or_unknown_run_is_a_sentence(models, photo, run_id):
+    assert explore.analyse(str(photo), run_id, models)["failed"]
+
+
+def test_a_run_without_weights_yet_is_a_sentence_and_few_models_are_kept(models, scheduler, tiny, photo):
+    assert explore.analyse(str(photo), scheduler.submit({}), models)["message"] == words.RUN_MODEL_GONE
+    small = Models(tiny, Scheduler(scheduler.home, queue=9), keep=2)
+    for _ in range(4):
+        small.get(run_with_model(Scheduler(scheduler.home, queue=9), tiny))
+    assert len(small._recent) == 2
+
+
+def test_a_random_test_picture_comes_with_its_true_label(colour_zip):
+    part = data.load_part(colour_zip, "test")
+    for seed in range(5):
+        image, label = explore.random_test_picture(part, torch.Generator().manual_seed(seed))
+        assert np.abs(np.asarray(image).mean((0, 1)) - COLOURS[label]).max() < 12
+
+
+def test_examples_are_small_credited_and_mostly_of_the_ten_classes():
+    shown = explore.examples()
+    credits = (UI / "examples" / "CREDITS.md").read_text(encoding="utf-8")
+    known = set(checkpoint.load().classes)
+    inside = [caption for path, caption in shown if not Path(path).name.startswith("out-")]
+    assert len(inside) >= 6 and set(inside) <= known and 1 <= len(shown) - len(inside) <= 3
+    for path, _ in shown:
+        assert Path(path).stat().st_size < 60_000 and f"`{Path(path).name}`" in credits
+
+
+START = {"preset": "class", "source": "cifar10", "unit": "minutes", "amount": 1.0, "seed": 0, "run_id": None}
+
+
+def begin(scheduler, **changes) -> str:
+    return training.start(*(START | changes).values(), scheduler)
+
+
+def test_start_writes_what_was_chosen(scheduler):
+    run_id = begin(scheduler, preset="mnist", source="mnist", unit="epochs", amount=2, seed=7)
+    asked = scheduler.read(run_id).config()
+    assert asked["train"]["epochs"] == 2 and asked["train"]["seed"] == 7 and asked["train"]["threads"] == settings.training_threads()
+    assert asked["data"] == "mnist" and asked["vit"]["dim"] == 8 and scheduler.read(run_id).status().state == "queued"
+
+
+@pytest.mark.parametrize("changes", [
+    {"amount": 0}, {"amount": -1}, {"amount": 10**9}, {"amount": float("nan")}, {"amount": "3"}, {"amount": None}, {"unit": "hours"}, {"preset": "none"},
+    {"preset": None}, {"source": "/etc"}, {"source": ["cifar10"]}, {"seed": -1}, {"seed": 0.5}, {"seed": None}, {"unit": "epochs", "amount": 0.5}, {"run_id": 5},
+])
+def test_nonsense_from_a_hand_made_request_starts_nothing(scheduler, changes):
+    if changes == {"run_id": 5}:
+        assert begin(scheduler, **changes)                                  # an id that is none is as good as no id
+        return
+    with pytest.raises((ConfigError, RunError)):
+        begin(scheduler, **changes)
+    assert scheduler._runs() == []
+
+
+def test_a_run_that_is_going_on_is_not_doubled_and_the_queue_is_bounded(scheduler):
+    run_id = begin(scheduler)
+    with pytest.raises(RunError, match="still going"):
+        begin(scheduler, run_id=run_id)
+    scheduler.stop(run_id)
+    begin(scheduler, run_id=run_id)
+    begin(scheduler)
+    begin(scheduler)
+    with pytest.raises(RunError, match="No place is free"):
+        begin(scheduler)
+
+
+def test_the_owner_can_switch_training_off_and_bound_it(scheduler, monkeypatch):
+    monkeypatch.setenv("VITDEMO_MAX_MINUTES", "2")
+    with pytest.raises(ConfigError, match="up to 2 minutes"):
+        begin(scheduler, amount=3)
+    monkeypatch.setenv("SPACE_ID", "a/b")
+    with pytest.raises(ConfigError, match="counted in minutes"):
+        begin(scheduler, unit="epochs", amount=1)
+    monkeypatch.setenv("VITDEMO_TRAINING", "0")
+    with pytest.raises(RunError, match="switched off"):
+        begin(scheduler)
+
+
+def test_settings_that_make_no_sense_name_their_variable():
+    for name, value in (("VITDEMO_MAX_MINUTES", "many"), ("VITDEMO_QUEUE", "-1"), ("VITDEMO_UPLOAD_MB", "nan")):
+        with pytest.raises(ValueError, match=name):
+            settings.read({name: value, "HOME": "/tmp"})
+    public, home = settings.read({"SPACE_ID": "a/b"}), settings.read({})
+    assert public.public and public.max_minutes < home.max_minutes and public.keep_hours > 0
+
+
+def test_curves_are_thinned_and_hold_percent(tmp_path):
+    folder = RunFolder(tmp_path / "r").create({})
+    for i in range(1000):
+        folder.log({"seconds": float(i), "loss": 2.0 - i / 1000, "accuracy": i / 1000 if i % 100 == 0 else None})
+    folder.log({"test": {"n": 3}})
+    loss, looks = training.curves(folder)
+    assert 200 < len(loss) <= 500 and list(looks["value"]) == [i / 10 for i in range(0, 1000, 100)]
+    empty = training.curves(RunFolder(tmp_path / "e").create({}))
+    assert [len(frame) for frame in empty] == [0, 0]
+
+
+def test_a_runs_status_is_told_in_words():
+    running = Status(state="running", seconds=61, seconds_left=119, images_per_second=1234.4, best_accuracy=0.5, epoch=1.25, progress=0.34)
+    value = describe_run(running)
+    assert value["facts"] == "1:59 left · 1:01 trained · 1,234 images/s · epoch 1.2 · best so far 50.0% of validation pictures" and value["progress"] == 0.34
+    assert describe_run(Status(state="queued"), 2)["head"] == "Waiting: 2 runs before yours."
+    assert describe_run(Status(state="failed", message="the disk is full"))["head"] == "Failed: the disk is full"
+    assert describe_run(None)["head"] == words.NO_RUN
+
+
+def test_scripts_paste_nothing_as_markup_and_templates_read_no_value():
+    for script in ((UI / "viewer.js").read_text(encoding="utf-8"), (UI / "run_status.py").read_text(encoding="utf-8")):
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
+    for template in ((UI / "viewer.html"), (UI / "viewer.css")):
+        assert not re.search(r"\$\{|\{\{", template.read_text(encoding="utf-8"))
+
+
+def test_building_the_page_warns_of_nothing_and_is_quick_enough_to_do_twice(tiny, monkeypatch, tmp_path):
+    import warnings
+
+    from vitdemo.ui import build_app
+
+    monkeypatch.setenv("VITDEMO_RUNS", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        started = time.monotonic()
+        build_app(tiny)
+        build_app(tiny)
+    assert time.monotonic() - started < 30
