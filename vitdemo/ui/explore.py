@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,10 @@ class Explore:
     """The tab's parts that others wire up as well."""
 
     viewer: Viewer
+    picture: UploadedImage
     run: gr.State                   # id of the run whose model is looked through, or None for the one in the box
     back: gr.Button
+    again: Callable[[str | None, str | None], Any]          # (picture, run) -> the viewer's value
 
 
 def examples() -> list[tuple[str, str]]:
@@ -91,6 +94,12 @@ def build(models: Models) -> Explore:
     def on_change(path: str | None, run_id: str | None) -> Any:
         return gr.skip() if path is None else analyse(path, run_id, models)
 
+    def again(path: str | None, run_id: str | None) -> Any:
+        """The same picture through another model; the first example where there is no picture."""
+        if path is None and not shown:
+            return viewer.message()
+        return analyse(path or shown[0][0], run_id, models)
+
     def on_example(event: gr.SelectData) -> Any:
         index = event.index
         return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip()
@@ -109,9 +118,9 @@ def build(models: Models) -> Explore:
     gallery.select(on_example, None, picture, api_visibility="private", show_progress="hidden")
     random_test.click(on_random, run, [view, picture], api_visibility="private", **INFER)
     back.click(lambda: (None, gr.Button(visible=False)), None, [run, back], api_visibility="private").then(
-        on_change, [picture, run], view, api_visibility="private", **INFER)
+        again, [picture, run], view, api_visibility="private", **INFER)
     _public_endpoint(models)
-    return Explore(view, run, back)
+    return Explore(view, picture, run, back, again)
 
 
 def _public_endpoint(models: Models) -> None:

@@ -14,7 +14,7 @@ from vitdemo.config import PRESETS, ConfigError
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status
 from vitdemo.train_command import plan
 from vitdemo.ui import words
-from vitdemo.ui.explore import Explore
+from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.models import Models
 from vitdemo.ui.run_status import RunStatus, describe
 
@@ -138,14 +138,17 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
             raise gr.Error(str(error), print_exception=False) from None
 
     quiet = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
-    go.click(on_start, [preset, source, unit, amount, seed, run_id], run_id, **quiet).success(poll, run_id, shown, **quiet)
-    halt.click(on_stop, run_id, None, **quiet).then(poll, run_id, shown, **quiet)
+    # queued, because only then does a refusal reach the visitor in words while unexpected errors stay hidden
+    loud = {"show_progress": "hidden", "api_visibility": "private"}
+    go.click(on_start, [preset, source, unit, amount, seed, run_id], run_id, **loud).success(poll, run_id, shown, **quiet)
+    halt.click(on_stop, run_id, None, **loud).then(poll, run_id, shown, **quiet)
     timer.tick(poll, run_id, shown, **quiet)
     preset.change(lambda name: (measured(name, threads), *budget(name), PRESETS[name].data) if name in PRESETS else (gr.skip(),) * 4,
                   preset, [about, unit, amount, source], **quiet)
     source.change(download_note, source, note, **quiet)
     unit.change(lambda name: gr.Number(label=name.capitalize()) if name in ("minutes", "epochs") else gr.skip(), unit, amount, **quiet)
-    look.click(lambda known: (known, gr.Button(visible=True), gr.Tabs(selected="explore")), run_id, [explore.run, explore.back, tabs], **quiet)
+    look.click(lambda known: (known, gr.Button(visible=True), gr.Tabs(selected="explore")), run_id, [explore.run, explore.back, tabs], **quiet).then(
+        explore.again, [explore.picture, explore.run], explore.viewer, api_visibility="private", **INFER)
     return poll, shown
 
 

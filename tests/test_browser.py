@@ -1,0 +1,223 @@
+"""The page in a real Chromium: what a visitor sees, does, and may do wrong. By role and label, waiting on conditions."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import coloured, picture_bytes
+from playwright.sync_api import Page, expect, sync_playwright
+
+from vitdemo import checkpoint
+from vitdemo.explain import explain
+from vitdemo.ui import words
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+WAIT = 20_000                                   # ms
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with sync_playwright() as play:
+        engine = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield engine
+        engine.close()
+
+
+@pytest.fixture
+def visit(browser, page):
+    """Opens the page as a visitor of their own; what the browser complains of or asks of other hosts is collected."""
+    contexts = []
+
+    def open_page(url: str = page[0], width: int = 1440, height: int = 900, **options) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(WAIT)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.complaints, tab.asked = [], []
+        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.goto(url)
+        expect(tab.locator(".vd-verdict")).not_to_be_empty(timeout=WAIT)
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def upload(tab: Page, name: str, content: bytes) -> None:
+    clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
+    if clear.count():
+        clear.first.click()
+    tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": "image/png", "buffer": content})
+
+
+def drawn(tab: Page, selector: str = ".vd-main") -> str:
+    return tab.locator(selector).first.evaluate("canvas => canvas.toDataURL()")
+
+
+def slide(tab: Page, selector: str, value: int) -> None:
+    tab.locator(selector).evaluate("(input, value) => { input.value = value; input.dispatchEvent(new Event('input')); }", value)
+
+
+def test_the_page_answers_before_it_is_asked_and_asks_nobody_else(visit, page):
+    tab = visit()
+    expect(tab.locator(".vd-top li")).to_have_count(3)
+    expect(tab.locator(".vd-limit")).to_contain_text("knows only these")
+    expect(tab.get_by_text(words.PRIVACY)).to_be_visible()
+    outside = [url for url in tab.asked if not url.startswith((page[0], "data:", "blob:"))]
+    assert outside == [] and tab.complaints == []
+
+
+def test_an_upload_shows_the_class_and_the_maps_of_explain_for_every_head(visit, tiny, photo):
+    tab = visit()
+    upload(tab, "photo.jpg", photo.read_bytes())
+    result = explain(photo, tiny)
+    name, share = result.top()[0]
+    expect(tab.locator(".vd-verdict")).to_contain_text(f"{name}, {100 * share:.0f}" if share >= 0.0995 else name)
+    expect(tab.locator(".vd-main")).to_have_attribute("aria-label", re.compile("layer 3"))
+    expect(tab.locator(".vd-heads button")).to_have_count(3)                 # the mean and two heads
+    tab.get_by_role("button", name="head 2").click()
+    slide(tab, ".vd-opacity", 100)
+    tab.locator(".vd-grid").uncheck()
+    pixels = np.array(tab.locator(".vd-main").evaluate("""canvas => {
+        const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, out = [];
+        for (let r = 0; r < 3; r++) for (let c = 0; c < 5; c++) {
+            const y = Math.floor(canvas.height * (10 + 180 * (r + 0.5) / 3) / 200), x = Math.floor(canvas.width * (c + 0.5) / 5);
+            out.push(Array.from(data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3)));
+        }
+        return out; }"""))
+    from matplotlib import colormaps
+
+    last = result.attention[2]
+    expected = colormaps["cividis"](np.round(255 * last[1].ravel() / last.max()).astype(int), bytes=True)[:, :3].astype(int)
+    assert np.abs(pixels - expected).max() <= 3
+
+
+def test_layer_opacity_grid_scale_and_head_change_the_picture_with_the_network_cut(visit):
+    tab = visit()
+    tab.wait_for_function("document.querySelectorAll('.vd-heads canvas').length === 3")
+    tab.context.set_offline(True)
+    before = [drawn(tab)]
+    for change in (lambda: slide(tab, ".vd-layer", 1), lambda: slide(tab, ".vd-opacity", 30), lambda: tab.locator(".vd-grid").uncheck(),
+                   lambda: tab.locator(".vd-own").check(), lambda: tab.get_by_role("button", name="head 1").click()):
+        change()
+        assert drawn(tab) not in before
+        before.append(drawn(tab))
+    expect(tab.get_by_text("All heads of layer 1")).to_be_visible()
+    tab.locator(".vd-main").hover(position={"x": 200, "y": 200})
+    expect(tab.locator(".vd-readout")).to_contain_text(re.compile(r"Row \d, column \d: weight"))
+
+
+def test_a_bad_file_clears_the_answer_and_says_one_sentence_and_the_next_good_one_works(visit, photo):
+    tab = visit()
+    upload(tab, "notes.png", b"this is text")
+    expect(tab.locator(".vd-message")).to_contain_text("not a picture in a format that can be read")
+    expect(tab.locator(".vd-body")).to_be_hidden()
+    upload(tab, "photo.jpg", photo.read_bytes())
+    expect(tab.locator(".vd-body")).to_be_visible()
+    assert tab.complaints == []
+
+
+def test_an_example_and_a_random_test_picture_are_one_click_each(visit):
+    tab = visit()
+    before = tab.locator(".vd-seen").evaluate("canvas => canvas.toDataURL()")
+    tab.locator("#vd-examples button.thumbnail-item, #vd-examples .grid-wrap button").last.click()
+    expect(tab.locator(".vd-seen")).not_to_have_js_property("missing", True)
+    tab.wait_for_function("before => document.querySelector('.vd-seen').toDataURL() !== before", arg=before)
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()
+    expect(tab.locator(".vd-limit")).to_contain_text(re.compile("True label: (blue|green|red)"))
+
+
+def test_two_visitors_see_their_own_pictures(visit, tiny):
+    tabs = [visit(), visit()]
+    images = [coloured("red", 1, (60, 100)), coloured("blue", 2, (60, 100))]
+    for tab, image in zip(tabs, images, strict=True):
+        upload(tab, "x.png", picture_bytes(image))
+    for tab, image in zip(tabs, images, strict=True):
+        expected = np.asarray(explain(image, tiny).seen).astype(int).mean((0, 1))
+        tab.wait_for_function("""want => { const c = document.querySelector('.vd-seen'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+            const sum = [0, 0, 0]; for (let i = 0; i < d.length; i++) if (i % 4 < 3) sum[i % 4] += d[i];
+            return sum.every((s, i) => Math.abs(s / (d.length / 4) - want[i]) < 2); }""", arg=expected.tolist())
+
+
+def test_names_from_a_checkpoint_are_text_and_never_markup(visit, tiny, monkeypatch, tmp_path):
+    from vitdemo.ui import build_app, launch_settings
+
+    monkeypatch.setenv("VITDEMO_RUNS", str(tmp_path))
+    names = ("<img src=x onerror=window.hit=1>", "${window.hit=1}", "{{7*7}}")
+    hostile = checkpoint.Loaded(tiny.model, names, tiny.preprocessing, {"test_accuracy": 0.5, "test_pictures": 3, "training_pictures": 3, "seconds": 1.0, "seed": 0,
+                                "hardware": "<img src=x onerror=window.hit=1>", "test_per_class": dict.fromkeys(names, 0.5)}, "<i>model</i>")
+    app = build_app(hostile)
+    _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    try:
+        tab = visit(url)
+        assert sorted(tab.locator(".vd-name").all_inner_texts()) == sorted(names)
+        tab.get_by_role("tab", name="About").click()
+        expect(tab.get_by_text("It knows 3 things")).to_be_visible()
+        assert tab.evaluate("window.hit") is None and tab.locator("img[src=x]").count() == 0
+    finally:
+        app.blocks.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scroll_on_any_tab(visit, scheme):
+    tab = visit(width=390, height=844, color_scheme=scheme)
+    for name in ("Explore", "Train", "About"):
+        tab.get_by_role("tab", name=name).click()
+        expect(tab.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    assert tab.complaints == []
+
+
+def begin(tab: Page, minutes: str) -> None:
+    tab.get_by_role("tab", name="Train").click()
+    tab.get_by_label("Minutes").fill(minutes)
+    tab.get_by_role("button", name="Start").click()
+
+
+def test_a_run_starts_draws_survives_a_refresh_queues_a_second_visitor_stops_and_is_looked_into(visit):
+    tab = visit()
+    begin(tab, "5")
+    facts = tab.locator(".vd-run-facts")
+    expect(facts).to_contain_text("images/s", timeout=60_000)
+    expect(facts).to_contain_text("left")
+    expect(tab.get_by_text("Loss on training pictures")).to_be_visible()
+    expect(tab.locator("canvas.marks, svg.marks").first).to_be_visible()
+
+    tab.reload()
+    expect(tab.locator(".vd-verdict")).not_to_be_empty()
+    tab.get_by_role("tab", name="Train").click()
+    expect(facts).to_contain_text("images/s")
+    expect(tab.get_by_role("button", name="Start")).to_be_disabled()
+
+    other = visit()
+    begin(other, "1")
+    expect(other.locator(".vd-run-head")).to_contain_text("Waiting")
+    other.get_by_role("button", name="Stop").click()
+    expect(other.locator(".vd-run-head")).to_contain_text("Stopped")
+
+    tab.get_by_role("button", name="Stop").click()
+    expect(tab.locator(".vd-run-head")).to_contain_text("Stopped", timeout=30_000)
+    expect(tab.get_by_role("button", name="Start")).to_be_enabled()
+    tab.get_by_role("button", name="Look inside this model").click()
+    expect(tab.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    expect(tab.locator(".vd-limit")).to_contain_text(words.MODEL_OF_RUN)
+    expect(tab.locator(".vd-seen-text")).to_contain_text("32 × 32 pixels")
+    tab.get_by_role("button", name=words.BACK_TO_BOX).click()
+    expect(tab.locator(".vd-limit")).to_contain_text(words.MODEL_IN_THE_BOX)
+    assert tab.complaints == []
+
+
+def test_a_short_run_finishes_by_itself_with_a_test_accuracy(visit):
+    tab = visit()
+    begin(tab, "0.05")
+    expect(tab.locator(".vd-run-head")).to_contain_text("Finished", timeout=60_000)
+    expect(tab.locator(".vd-run-facts")).to_contain_text("of test pictures")
+
+
+def test_nonsense_in_the_minutes_is_a_sentence(visit):
+    tab = visit()
+    begin(tab, "100000")
+    expect(tab.get_by_text(re.compile("may take up to 60 minutes"))).to_be_visible()
