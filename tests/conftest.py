@@ -23,6 +23,7 @@ from vitdemo.model import ViT
 
 torch.set_num_threads(1)
 
+SHARED_DATA = os.environ.get("VITDEMO_DATA")    # as it was; the running page of the tests has a folder of its own
 COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
 
 
@@ -57,7 +58,7 @@ def cases() -> Path:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the real cifar10.zip and mnist.zip."""
-    folder = os.environ.get("VITDEMO_DATA")
+    folder = SHARED_DATA
     if not folder or not Path(folder, "cifar10.zip").is_file():
         pytest.skip("VITDEMO_DATA does not name a folder with cifar10.zip")
     return Path(folder)

@@ -4,8 +4,8 @@
 training run. Both go into JSON and back unchanged, so a checkpoint and a run folder can explain themselves.
 """
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 Config = TypeVar("Config", bound="_Checked")
 
@@ -273,15 +273,28 @@ SIZES: dict[str, Size] = {
 }
 
 
+class Measured(NamedTuple):
+    """What runs of a preset reached; made by tests/benchmarks/presets.py on the machine of MEASURED_ON."""
+
+    threads: int
+    accuracy: float                 # on the test pictures, 0 to 1, the mean over n runs
+    n: int
+    seconds: float                  # of training
+    images_per_second: float
+
+
+MEASURED_ON = ""
+
+
 @dataclass(frozen=True)
 class Preset:
-    """A named training recipe, the model and data it was measured with, and what was measured."""
+    """A named training recipe, the model and data it is meant for, and what was measured."""
 
     train: TrainConfig
     size: str
     data: str
     about: str
-    measured: dict[str, Any] = field(default_factory=dict)
+    measured: tuple[Measured, ...] = ()
 
 
 _CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))

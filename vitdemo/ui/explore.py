@@ -21,6 +21,7 @@ from vitdemo.ui.upload import UploadedImage
 from vitdemo.ui.viewer import Viewer
 
 log = logging.getLogger(__name__)
+OPENING = "cat"                                 # the example that is analysed before anybody asks
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
 
 
@@ -36,8 +37,8 @@ class Explore:
 
 
 def examples() -> list[tuple[str, str]]:
-    """(path, caption) of the example pictures; those of things the model does not know come last."""
-    found = sorted(Path(__file__).with_name("examples").glob("*.jpg"), key=lambda path: (path.stem.startswith("out-"), path.name))
+    """(path, caption) of the example pictures: the one the page opens with, the others, and those of things the model does not know."""
+    found = sorted(Path(__file__).with_name("examples").glob("*.jpg"), key=lambda path: (path.stem != OPENING, path.stem.startswith("out-"), path.name))
     return [(str(path), path.stem.removeprefix("out-").rstrip("0123456789-").replace("-", " ")) for path in found]
 
 

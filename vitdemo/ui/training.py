@@ -71,11 +71,14 @@ def download_note(source: str) -> str:
 
 
 def measured(preset: str, threads: int) -> str:
-    """One line about a preset: what it is and what was measured with as many threads as this machine would use."""
+    """One line about a preset: what it is and what was measured with the number of threads nearest to this machine's."""
     chosen = PRESETS[preset]
-    found = chosen.measured.get(f"{min(threads, 2)} threads" if threads > 1 else "1 thread")
-    said = f" Measured with {found['threads']} torch thread{'s' if found['threads'] > 1 else ''}: {found['accuracy']:.1%} on test pictures." if found else ""
-    return f"**{preset}**: {chosen.about}.{said}"
+    text = f"**{preset}**: {chosen.about}."
+    if chosen.measured:
+        found = min(chosen.measured, key=lambda m: abs(m.threads - threads))
+        text += (f" Measured: {found.accuracy:.1%} of test pictures right after {found.seconds / 60:.1f} minutes with {found.threads} "
+                 f"thread{'s' if found.threads > 1 else ''} ({found.images_per_second:.0f} images/s, n = {found.n}).")
+    return text
 
 
 def budget(preset: str) -> tuple[str, float]:

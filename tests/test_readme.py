@@ -1,0 +1,94 @@
+"""What README says is true: its Python prints what stands there, its commands and numbers are those of the code."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import gradio
+import pytest
+
+from vitdemo import checkpoint, settings
+from vitdemo.config import PRESETS, SIZES
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CARD = (ROOT / "checkpoints" / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    return re.search(rf"```{language}\n(.+?)\n```", README, re.S)[1]
+
+
+def test_the_python_lines_print_what_stands_below_them(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    code = block("python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue().strip() == block("text").strip()
+
+
+def test_the_space_front_matter_names_the_gradio_that_is_installed():
+    version = re.search(r"^sdk_version: (\S+)$", README, re.M)[1]
+    assert README.startswith("---\ntitle:") and "sdk: gradio\n" in README and "app_file: app.py\n" in README
+    asked, installed = (tuple(map(int, v.split(".")[:2])) for v in (version, gradio.__version__))
+    assert asked <= installed and asked[0] == installed[0] and asked >= (6, 31)
+    assert "gradio>=6.31,<7" in (ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+
+def test_both_commands_are_one_line_and_name_files_that_exist():
+    for kind, files in (("run", ["requirements.txt", "app.py"]), ("test", ["tests/requirements.txt", "tests"])):
+        command = re.search(rf"<!-- command: {kind} -->\n```sh\n(.+?)\n```", README, re.S)[1]
+        assert "\n" not in command and all(name in command and (ROOT / name).exists() for name in files)
+
+
+def test_pictures_and_links_inside_the_repository_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README + CARD):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_every_environment_variable_is_in_the_table_and_none_is_invented():
+    source = (ROOT / "vitdemo" / "settings.py").read_text(encoding="utf-8")
+    read = set(re.findall(r'"(VITDEMO_\w+)"', source))
+    assert read == set(re.findall(r"`(VITDEMO_\w+)`", README.split("## Host it")[1]))
+    assert settings.read({}).max_minutes == 60
+
+
+def test_measured_numbers_in_readme_are_those_beside_the_presets():
+    for name, preset in PRESETS.items():
+        assert f"`{name}`" in README
+        for measured in preset.measured:
+            assert re.search(rf"\| `{name}` \|[^\n]*{measured.accuracy:.1%}", README), (name, measured)
+
+
+def test_the_card_and_readme_state_the_accuracy_the_checkpoint_carries():
+    facts = checkpoint.load().provenance
+    assert f"**{facts['test_accuracy']:.2%}**" in CARD and f"{facts['test_accuracy']:.2%}" in README
+    for name, share in facts["test_per_class"].items():
+        assert f"| {name} | {share:.1%} |" in CARD
+    assert facts["test_accuracy"] >= 0.80 and facts["test_pictures"] == 10_000
+    assert checkpoint.box_path().stat().st_size <= 6_000_000
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_parameter_counts_said_of_a_size_are_right(size):
+    import torch
+
+    from vitdemo.model import ViT
+
+    said = re.search(r"([\d,]{5,}) parameters", SIZES[size].about)
+    with torch.device("meta"):
+        count = sum(p.numel() for p in ViT(SIZES[size].config).parameters())
+    assert said is None or int(said[1].replace(",", "")) == count
+
+
+def test_the_box_answers_as_its_card_says_on_a_thousand_real_test_pictures(real_data):
+    from vitdemo import data
+    from vitdemo.evaluate import evaluate
+
+    loaded = checkpoint.load()
+    part = data.load_part(real_data / "cifar10.zip", "test")
+    thousand = evaluate(loaded.model, part.split[::10], loaded.preprocessing, loaded.classes)
+    assert thousand.n == 1000 and abs(thousand.accuracy - loaded.provenance["test_accuracy"]) < 4 * thousand.standard_error
