@@ -157,6 +157,13 @@ def test_the_same_generator_draws_the_same_weights():
     assert not torch.equal(one["blocks.0.attn.qkv.weight"], other["blocks.0.attn.qkv.weight"])
 
 
+def test_matrices_are_drawn_as_the_config_says():
+    wide = TINY.with_(dim=100, mlp_dim=300)
+    normal, xavier = (ViT(wide.with_(init=init), torch.Generator().manual_seed(1)).blocks[0].mlp.fc1.weight for init in ("normal", "xavier"))
+    assert abs(normal.std().item() - 0.0176) < 0.001 and normal.abs().max() <= 0.04           # a normal cut at two deviations
+    assert xavier.abs().max() <= (6 / 400) ** 0.5 and abs(xavier.std().item() - (2 / 400) ** 0.5) < 0.003
+
+
 def test_weights_from_queries_and_keys_give_what_the_fused_attention_gave():
     block = make().blocks[0]
     z = torch.randn(5, 16, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(6))

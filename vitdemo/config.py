@@ -102,6 +102,7 @@ class ViTConfig(_Checked):
     layer_scale: bool = False         # CaiT's per-channel scale (DINOv2)
     norm_at: Literal["tokens", "pooled"] = "tokens"         # "pooled": one last norm after the mean (timm's fc_norm)
     eps: float = 1e-6
+    init: Literal["normal", "xavier"] = "normal"            # how a new model's matrices are drawn: as DeiT, or as the authors' code
 
     def _check(self) -> None:
         for name in ("channels", "dim", "depth", "heads"):
@@ -261,7 +262,7 @@ SIZES: dict[str, Size] = {
     "vit-micro": Size(_SMALL, "683,242 parameters: learns CIFAR-10 on a laptop's CPU in minutes"),
     "vit-tiny-9.5m": Size(_SMALL.with_(dim=256, depth=12, heads=8),
                           "9,509,642 parameters: the from-scratch ViT reported at 71.82 % on CIFAR-10 after 20 epochs without augmentation"),
-    "vit-mnist": Size(ViTConfig(image=(28, 28), patch=(4, 4), channels=1, dim=8, depth=2, heads=2, classes=10, positions="sinusoidal"),
+    "vit-mnist": Size(ViTConfig(image=(28, 28), patch=(4, 4), channels=1, dim=8, depth=2, heads=2, classes=10, positions="sinusoidal", init="xavier"),
                       "a ViT for digits, 7x7 patches and a width of 8: reported at 83 % on MNIST after 5 epochs"),
     "ti/16": Size(_paper(192, 12, 3, 16), "ViT-Ti/16: 5,717,416 parameters (Touvron et al. 2021)"),
     "s/16": Size(_paper(384, 12, 6, 16), "ViT-S/16: 22,050,664 parameters (Touvron et al. 2021)"),

@@ -6,23 +6,40 @@ read before anything is decoded, everything a file may carry (turning, colour pr
 
 import io
 import os
-import warnings
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
 from torch import Tensor
 
 from vitdemo.config import Preprocessing
 
-FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "PPM")         # Pillow finds MPO (phone photos) by way of JPEG
+FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "PPM")         # MPO (phone photos) is JPEG with more behind it
 MAX_PIXELS = 40_000_000
-MAX_JPEG_PIXELS = 4 * MAX_PIXELS                # those can be reduced while they are decoded
+JPEG_PIXELS = 3                                 # a JPEG may have so many times the pixels: it is reduced while it is decoded
+MAX_SCANS = 200                                 # of a progressive JPEG (real ones have about ten): each one costs a pass over all pixels
 MAX_BYTES = 256 * 2**20
 THINNEST = 200                                  # a longer side may be so many times the shorter one
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
+
+TURNS = {                                       # EXIF orientation -> how the stored pixels become upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90,
+}
+HEIC_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevm", b"hevs", b"hevx", b"heif", b"mif1", b"mif2", b"msf1", b"miaf"}
+REFUSED = (                                     # first bytes -> what people bring that is not read, and what to do
+    (b"%PDF", "a PDF document, which cannot be read here: export the page as PNG or JPEG"),
+    (b"\x1f\x8b", "a gzip file, perhaps a compressed SVG drawing, which cannot be read here: export it as PNG"),
+    (b"PK\x03\x04", "a zip archive and not a picture: unpack it first"),
+    (b"8BPS", "a Photoshop file, which cannot be read here: export it as PNG or JPEG"),
+    (b"\0\0\0\x0cJXL ", "a JPEG XL picture, which cannot be read here: save it as JPEG or PNG"),
+    (b"\xff\x0a", "a JPEG XL picture, which cannot be read here: save it as JPEG or PNG"),
+    (b"\0\0\0\x0cjP  ", "a JPEG 2000 picture, which cannot be read here: save it as JPEG or PNG"),
+)
 
 
 class PictureError(ValueError):
@@ -79,39 +96,40 @@ class Input(NamedTuple):
 
 
 def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS) -> Picture:
-    """Open a path, bytes, a binary file or a PIL image. Raises PictureError, and nothing else, for what is no usable picture."""
-    if isinstance(source, Image.Image):
-        return _finish(source, source.format or "memory", [])
-    content = _bytes(source)
-    _refuse_known(content)
-    Image.init()                                                            # load the decoders; costs something once only
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")                                     # Pillow warns about odd metadata and large sizes
-        try:
-            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-                return _decode(image, max_pixels)
-        except PictureError:
-            raise
-        except Image.DecompressionBombError:
-            raise PictureError(f"the picture claims more pixels than can be opened; at most {max_pixels // 10**6} megapixels can") from None
-        except Image.UnidentifiedImageError:
-            raise PictureError("the file is not a picture in a format that can be read: use JPEG, PNG, WebP, GIF, AVIF, BMP or TIFF") from None
-        except MemoryError:
-            raise PictureError("there is not enough memory for this picture: use a smaller one") from None
-        except Exception as error:                                          # decoders raise anything on broken input
-            raise PictureError(f"the picture is broken or incomplete ({type(error).__name__}): save or download it again") from None
+    """Open a path, bytes, a binary file, a PIL image or a uint8 array (rows, cols[, 3 or 4]).
+
+    Raises PictureError, and nothing else, for what is no usable picture. Nothing of Pillow's or Python's process-wide state is
+    changed, so threads may open pictures side by side.
+    """
+    try:
+        if isinstance(source, np.ndarray):
+            source = _from_array(source)
+        if isinstance(source, Image.Image):
+            _refuse_size(*source.size, max_pixels)
+            source.load()
+            return _finish(source, source.format or "memory", [])
+        return _decode(_bytes(source), max_pixels)
+    except PictureError:
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise PictureError(f"the picture claims more than the {max_pixels / 1e6:g} megapixels that can be opened: make it smaller") from None
+    except MemoryError:
+        raise PictureError("there is not enough memory for this picture: use a smaller one") from None
+    except Exception as error:                                              # decoders raise anything on broken input
+        raise PictureError(f"the picture is broken or incomplete ({type(error).__name__}): save or download it again") from None
 
 
 def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, tuple[float, float, float, float]]:
-    """The pixels a model gets of an RGB picture, and the edges of the part they show: the largest centred box of the input's shape,
-    cut by `crop_fraction`, resized with antialiasing. A picture that already is such an input stays as it is."""
+    """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: the largest centred box
+    of the input's shape, cut by `crop_fraction`, resized with antialiasing. A picture that already is such an input stays as it is."""
     rows, cols = preprocessing.size
     height, width = image.height, image.width
     scale = min(height / rows, width / cols) * preprocessing.crop_fraction
-    tall, wide = rows * scale, cols * scale
+    tall, wide = min(rows * scale, height), min(cols * scale, width)        # rows * (height / rows) can be a hair more than height
     top, left = (height - tall) / 2, (width - wide) / 2
-    if preprocessing.channels == 1:
-        image = image.convert("L")
+    mode = "L" if preprocessing.channels == 1 else "RGB"
+    if image.mode != mode:
+        image = image.convert(mode)
     if (height, width) != (rows, cols) or preprocessing.crop_fraction != 1:
         method = Image.Resampling[preprocessing.interpolation.upper()]
         image = image.resize((cols, rows), method, box=(left, top, left + wide, top + tall), reducing_gap=4.0)
@@ -127,10 +145,11 @@ def to_input(picture: Picture | Image.Image, preprocessing: Preprocessing, patch
 
 
 def normalise(images: Tensor, preprocessing: Preprocessing) -> Tensor:
-    """uint8 images (N, C, rows, cols) to float32 with the mean and deviation the model was trained with: (x/255 - mean) / std."""
-    std = torch.tensor(preprocessing.std)[:, None, None]
-    mean = torch.tensor(preprocessing.mean)[:, None, None]
-    return images.float().mul_(1 / (255 * std)).sub_(mean / std)
+    """uint8 images (N, C, rows, cols) to float32 with the mean and deviation the model was trained with: (x/255 - mean) / std,
+    as one multiplication and addition. The images stay as they are."""
+    factor = torch.tensor([1 / (255 * std) for std in preprocessing.std], device=images.device)[:, None, None]
+    offset = torch.tensor([-mean / std for mean, std in zip(preprocessing.mean, preprocessing.std)], device=images.device)[:, None, None]
+    return torch.addcmul(offset, images.float(), factor)
 
 
 def _bytes(source: Any) -> bytes:
@@ -156,59 +175,85 @@ def _bytes(source: Any) -> bytes:
     return content
 
 
-def _refuse_known(content: bytes) -> None:
-    """Name the formats people bring that are not read, by their first bytes."""
-    start = content[:1024].lstrip().lower()
-    if content[4:8] == b"ftyp" and content[8:12] in (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"):
-        if b"avif" not in content[8:64]:
-            raise PictureError("this is an HEIC photo, which cannot be read here: save it as JPEG (on an iPhone: share, options, most compatible)")
-    if start.startswith((b"<svg", b"<?xml", b"<!doctype svg")) and b"<svg" in content[:65536].lower():
-        raise PictureError("this is an SVG drawing, which cannot be read here: export it as PNG")
-    if start.startswith(b"%pdf"):
-        raise PictureError("this is a PDF document: export the page as PNG or JPEG")
-    if start.startswith((b"<!doctype html", b"<html")):
-        raise PictureError("this is a web page and not a picture: save the picture itself")
+def _from_array(values: np.ndarray) -> Image.Image:
+    """A uint8 array as a PIL image."""
+    if values.dtype != np.uint8 or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (3, 4)) or 0 in values.shape:
+        raise PictureError(f"an array of type {values.dtype} and shape {values.shape} is no picture: use uint8 with (rows, cols) or (rows, cols, 3)")
+    return Image.fromarray(values)
 
 
-def _decode(image: Image.Image, max_pixels: int) -> Picture:
-    """Check what the header says, decode, and resolve everything the file carries."""
-    notes, kind = [], image.format
-    width, height = image.size
-    if width < 1 or height < 1:
-        raise PictureError(f"the picture has no pixels ({width} x {height}): save or download it again")
+def _decode(content: bytes, max_pixels: int) -> Picture:
+    """Find the decoder by content, check what the header says, decode, and resolve everything the file carries."""
+    notes, image = [], _header(content)
+    kind, (width, height) = image.format, image.size
+    _refuse_size(width, height, max_pixels * (JPEG_PIXELS if kind == "JPEG" else 1))
+    if "progressive" in image.info and content.count(b"\xff\xda") > MAX_SCANS:
+        raise PictureError(f"the JPEG has more than {MAX_SCANS} scans, far more than a photo needs: save it again as an ordinary JPEG")
     if width * height > max_pixels:
-        if kind not in ("JPEG", "MPO") or width * height > MAX_JPEG_PIXELS:
-            raise PictureError(f"the picture has {width} x {height} pixels; at most {max_pixels // 10**6} megapixels can be opened: make it smaller")
-        half = 1
-        while (width // half) * (height // half) > max_pixels:
-            half *= 2
-        image.draft(None, (width // half, height // half))
+        image.draft(None, (width // 2, height // 2))
         notes.append(f"The photo of {width} × {height} pixels was reduced while it was read.")
-    _refuse_thin(width, height)
-    if getattr(image, "is_animated", False) and kind != "MPO":
+    if getattr(image, "is_animated", False):
         notes.append("The first page was used." if kind == "TIFF" else "The picture moves: its first frame was used.")
     image.load()
     return _finish(image, kind, notes)
 
 
-def _refuse_thin(width: int, height: int) -> None:
-    if max(width, height) > THINNEST * max(1, min(width, height)):
-        raise PictureError(f"the picture of {width} x {height} pixels is too thin to see anything in: use one that is less than {THINNEST} times as long as wide")
+def _header(content: bytes) -> ImageFile.ImageFile:
+    """The file as a picture of which only the header has been read.
+
+    The decoders are asked one by one as `Image.open` does it, without its check of the size: that one warns (and silencing a warning
+    changes the whole process); ours, which follows, is stricter. The plain JPEG decoder shows the first picture of an MPO.
+    """
+    if content[4:8] == b"ftyp":
+        _refuse_media(content)
+    Image.init()                                                            # load the decoders; costs something once only
+    for kind in FORMATS:
+        factory, accepts = Image.OPEN[kind]
+        if accepts(content[:16]) is True:
+            try:
+                return (JpegImageFile if kind == "JPEG" else factory)(io.BytesIO(content), "")
+            except SyntaxError:
+                raise PictureError(f"the {kind} header is broken, incomplete or claims no pixels: save or download the picture again") from None
+    for start, said in REFUSED:
+        if content.startswith(start):
+            raise PictureError(f"this is {said}")
+    text = content[:65536].replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()       # without byte order mark, or UTF-16
+    markup = re.search(rb"<(?:!doctype\s+|[\w-]+:)?(svg|html)\b", text) if text.startswith(b"<") else None
+    if markup:
+        raise PictureError("this is an SVG drawing, which cannot be read here: export it as PNG" if markup[1] == b"svg"
+                           else "this is a web page and not a picture: save the picture itself")
+    raise PictureError("the file is not a picture in a format that can be read: use JPEG, PNG, WebP, GIF, AVIF, BMP or TIFF")
+
+
+def _refuse_media(content: bytes) -> None:
+    """Of the files built like MP4 only AVIF can be read; the brands at their start say what they are."""
+    brands = {content[at:at + 4] for at in range(8, min(int.from_bytes(content[:4], "big"), 256), 4)}
+    if brands & {b"avif", b"avis"}:
+        return
+    if brands & HEIC_BRANDS:
+        raise PictureError("this is an HEIC photo, which cannot be read here: save it as JPEG (on an iPhone: share, options, most compatible)")
+    raise PictureError("this is a video or a camera's raw file, which cannot be read here: save the picture as JPEG or PNG")
+
+
+def _refuse_size(width: int, height: int, most: int) -> None:
+    if width < 1 or height < 1:
+        raise PictureError(f"the picture has no pixels ({width} x {height}): save or download it again")
+    if width * height > most:
+        raise PictureError(f"the picture has {width} x {height} pixels; at most {most / 1e6:g} megapixels can be opened: make it smaller")
+    if max(width, height) > THINNEST * min(width, height):
+        raise PictureError(f"the picture of {width} x {height} pixels is too thin to see anything in: use one at most {THINNEST} times as long as wide")
 
 
 def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:
-    """Turn, scale to 8 bits, convert to sRGB, lay on paper."""
-    _refuse_thin(*image.size)
-    profile = image.info.get("icc_profile")
-    image = _upright(image)
+    """Scale to 8 bits, convert to sRGB, lay on paper, turn."""
+    turn, profile, alpha = _turn(image), image.info.get("icc_profile"), None
     if image.mode.startswith("I") or image.mode == "F":
         image = _eight_bits(image)
         notes.append("Its brightness was scaled over its own range.")
-    alpha = None
-    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
-        image = image.convert("RGBA")
-        alpha = image.getchannel("A")
-        image = image.convert("RGB")
+    if image.has_transparency_data:
+        layers = image.convert("RGBA")
+        alpha = layers.getchannel("A")
+        image = layers.convert("L" if image.mode in ("L", "LA") else "RGB")             # grey stays grey for a grey profile
     elif image.mode in ("P", "1"):
         image = image.convert("RGB")
     image = _srgb(image, profile)
@@ -219,24 +264,36 @@ def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:
         paper.paste(image, mask=alpha)
         image = paper
         notes.append("Transparent parts were laid on white.")
+    if turn is not None:
+        image = image.transpose(turn)
+    image.info = {}                     # all of it has been obeyed; kept, it would be obeyed again, or tell where a photo was taken
     return Picture(image, kind, tuple(notes))
 
 
-def _upright(image: Image.Image) -> Image.Image:
-    """Turned as its EXIF data say; broken data are ignored."""
+def _turn(image: Image.Image) -> Image.Transpose | None:
+    """What makes the picture upright according to its EXIF data; None where they are missing, broken or say it already is."""
     try:
-        return ImageOps.exif_transpose(image) if "exif" in image.info or image.getexif() else image
+        return TURNS.get(image.getexif().get(0x0112))
     except Exception:                                                       # whatever a broken EXIF block makes Pillow raise
-        return image
+        return None
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
     """16-bit, 32-bit and float pictures over their own range; a constant one becomes middle grey, what is not a number black."""
-    values = np.asarray(image).astype(np.float64)
-    finite = np.isfinite(values)
-    low, high = (values[finite].min(), values[finite].max()) if finite.any() else (0.0, 0.0)
-    scaled = (values - low) * (255 / (high - low)) if high > low else np.full_like(values, 128)
-    return Image.fromarray(np.where(finite, scaled, 0).clip(0, 255).round().astype(np.uint8))
+    values = np.asarray(image)
+    stripes = [slice(row, row + 64) for row in range(0, len(values), 64)]   # float64 for a stripe at a time, not for 40 megapixels
+    low, high = np.inf, -np.inf
+    for stripe in stripes:
+        part = values[stripe][np.isfinite(values[stripe])]
+        if part.size:
+            low, high = min(low, float(part.min())), max(high, float(part.max()))
+    pixels = np.full(values.shape, 128, np.uint8)
+    for stripe in stripes:
+        part = values[stripe].astype(np.float64)
+        if high > low:
+            pixels[stripe] = np.nan_to_num((part - low) * (255 / (high - low)), nan=0, posinf=0, neginf=0).round()
+        pixels[stripe][~np.isfinite(part)] = 0
+    return Image.fromarray(pixels)
 
 
 def _srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
@@ -247,6 +304,6 @@ def _srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
             converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"), outputMode="RGB")
             if converted is not None:
                 return converted
-        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+        except Exception:                                                   # a broken profile, or one that is not for these colours
             pass
     return image.convert("RGB")
