@@ -168,6 +168,8 @@ def test_a_phone_needs_no_sideways_scroll_on_any_tab(visit, scheme):
         tab.get_by_role("tab", name=name).click()
         expect(tab.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+        assert tab.evaluate("""[...document.querySelectorAll('.gradio-container *')].filter(e => e.getBoundingClientRect().width
+            && e.getBoundingClientRect().right > 391 && getComputedStyle(e).visibility !== 'hidden').map(e => e.tagName + '.' + e.className)""") == []
     assert tab.complaints == []
 
 

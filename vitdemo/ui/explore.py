@@ -84,10 +84,10 @@ def build(models: Models) -> Explore:
             picture = UploadedImage(shown[0][0] if shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,
                                     placeholder=words.UPLOAD, alt_text="The picture you chose", elem_id="vd-picture")
             gr.Markdown(words.PRIVACY, elem_classes="vd-small")
-            gallery = gr.Gallery(shown, label=words.EXAMPLES, columns=4, rows=3, height=280, allow_preview=False, interactive=False, buttons=[],
+            gallery = gr.Gallery(shown, label=words.EXAMPLES, columns=4, allow_preview=False, interactive=False, buttons=[],
                                  object_fit="cover", elem_id="vd-examples")
             random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
-        with gr.Column(scale=3, min_width=320):
+        with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
             back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm")
             first = analyse(shown[0][0], None, models) if shown else viewer.message()
             view = Viewer(first, elem_id="vd-viewer")

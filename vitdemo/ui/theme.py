@@ -24,7 +24,13 @@ CSS = """
 .vd-head p { margin: 0.1rem 0 0; color: var(--body-text-color-subdued); }
 .vd-small p, .vd-small { font-size: 0.92rem; color: var(--body-text-color-subdued); }
 .vd-error { color: var(--error-text-color); }
-@media (max-width: 767px) {
-  .vd-explore { flex-direction: column-reverse !important; }
+#vd-examples .grid-wrap { height: auto !important; max-height: none !important; min-height: 0 !important; overflow: visible !important; padding: 0 !important; }
+#vd-examples .grid-container { grid-template-columns: repeat(4, minmax(0, 1fr)) !important; gap: 6px !important; padding: 40px 8px 8px !important; }
+#vd-examples .thumbnail-item { aspect-ratio: 1; width: 100%; }
+#vd-examples .thumbnail-item:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 1px; }
+#vd-examples .caption-label { inset: auto 0 0 0; max-width: none; padding: 1px 2px; border: 0; border-radius: 0; font-size: 11px; text-align: center; }
+@media (max-width: 900px) {
+  .vd-explore { display: grid !important; grid-template-columns: minmax(0, 1fr); }
+  .vd-explore > .vd-first { order: -1; }
 }
 """
