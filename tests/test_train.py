@@ -210,18 +210,13 @@ def test_the_module_runs_from_the_shell(colour_zip, tmp_path):
     assert Path(done.stdout.strip().splitlines()[-1]).is_file()
 
 
-def test_half_a_minute_of_steps_on_the_real_cifar10_beats_a_third_of_answers(real_data):
+def test_three_hundred_steps_on_the_real_cifar10_beat_a_third_of_answers(real_data):
     """The same number of steps everywhere, so the result does not depend on the machine's speed."""
     dataset = data.load(real_data / "cifar10.zip")
     part, held = data.hold_out(dataset.train, 0.05, seed=0)
     config = PRESETS["class"].train.with_(minutes=0, epochs=1, stages=(0.5, 1.0), stage_ends=(0.8,), evaluations=1)
     mean, std = data.statistics(part)
     model = ViT(SIZES["vit-micro"].config, torch.Generator().manual_seed(0))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        steps = list(train.fit(model, part[:38_400], held[:2000], config, preprocessing=Preprocessing(mean=mean, std=std)))
-    finally:
-        torch.set_num_threads(threads)
+    steps = list(train.fit(model, part[:38_400], held[:2000], config, preprocessing=Preprocessing(mean=mean, std=std)))
     assert steps[-1].step == 300 and steps[0].accuracy < 0.2
     assert steps[-1].accuracy > 0.35

@@ -26,20 +26,8 @@ MAX_BYTES = 256 * 2**20
 THINNEST = 200                                  # a longer side may be so many times the shorter one
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
 
-TURNS = {                                       # EXIF orientation -> how the stored pixels become upright
-    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_90,
-}
-HEIC_BRANDS = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevm", b"hevs", b"hevx", b"heif", b"mif1", b"mif2", b"msf1", b"miaf"}
-REFUSED = (                                     # first bytes -> what people bring that is not read, and what to do
-    (b"%PDF", "a PDF document, which cannot be read here: export the page as PNG or JPEG"),
-    (b"\x1f\x8b", "a gzip file, perhaps a compressed SVG drawing, which cannot be read here: export it as PNG"),
-    (b"PK\x03\x04", "a zip archive and not a picture: unpack it first"),
-    (b"8BPS", "a Photoshop file, which cannot be read here: export it as PNG or JPEG"),
-    (b"\0\0\0\x0cJXL ", "a JPEG XL picture, which cannot be read here: save it as JPEG or PNG"),
-    (b"\xff\x0a", "a JPEG XL picture, which cannot be read here: save it as JPEG or PNG"),
-    (b"\0\0\0\x0cjP  ", "a JPEG 2000 picture, which cannot be read here: save it as JPEG or PNG"),
-)
+TURNS = dict(zip(range(2, 9), map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2))))    # EXIF orientation -> what makes the stored pixels upright
+HEIC = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevm", b"hevs", b"hevx", b"heif", b"mif1", b"mif2", b"msf1", b"miaf")
 
 
 class PictureError(ValueError):
@@ -96,14 +84,9 @@ class Input(NamedTuple):
 
 
 def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS) -> Picture:
-    """Open a path, bytes, a binary file, a PIL image or a uint8 array (rows, cols[, 3 or 4]).
-
-    Raises PictureError, and nothing else, for what is no usable picture. Nothing of Pillow's or Python's process-wide state is
-    changed, so threads may open pictures side by side.
-    """
+    """Open a path, bytes, a binary file or a PIL image. Raises PictureError, and nothing else, for what is no usable picture.
+    Nothing of Pillow's or Python's process-wide state is changed, so threads may open pictures side by side."""
     try:
-        if isinstance(source, np.ndarray):
-            source = _from_array(source)
         if isinstance(source, Image.Image):
             _refuse_size(*source.size, max_pixels)
             source.load()
@@ -112,7 +95,7 @@ def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS) -> Picture:
     except PictureError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise PictureError(f"the picture claims more than the {max_pixels / 1e6:g} megapixels that can be opened: make it smaller") from None
+        raise PictureError(f"the picture has more than the {max_pixels / 1e6:g} megapixels that can be opened: make it smaller") from None
     except MemoryError:
         raise PictureError("there is not enough memory for this picture: use a smaller one") from None
     except Exception as error:                                              # decoders raise anything on broken input
@@ -175,20 +158,13 @@ def _bytes(source: Any) -> bytes:
     return content
 
 
-def _from_array(values: np.ndarray) -> Image.Image:
-    """A uint8 array as a PIL image."""
-    if values.dtype != np.uint8 or values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (3, 4)) or 0 in values.shape:
-        raise PictureError(f"an array of type {values.dtype} and shape {values.shape} is no picture: use uint8 with (rows, cols) or (rows, cols, 3)")
-    return Image.fromarray(values)
-
-
 def _decode(content: bytes, max_pixels: int) -> Picture:
     """Find the decoder by content, check what the header says, decode, and resolve everything the file carries."""
     notes, image = [], _header(content)
     kind, (width, height) = image.format, image.size
     _refuse_size(width, height, max_pixels * (JPEG_PIXELS if kind == "JPEG" else 1))
     if "progressive" in image.info and content.count(b"\xff\xda") > MAX_SCANS:
-        raise PictureError(f"the JPEG has more than {MAX_SCANS} scans, far more than a photo needs: save it again as an ordinary JPEG")
+        raise PictureError(f"the JPEG has more than {MAX_SCANS} scans, far more than a photo needs: save it as an ordinary JPEG")
     if width * height > max_pixels:
         image.draft(None, (width // 2, height // 2))
         notes.append(f"The photo of {width} × {height} pixels was reduced while it was read.")
@@ -199,40 +175,34 @@ def _decode(content: bytes, max_pixels: int) -> Picture:
 
 
 def _header(content: bytes) -> ImageFile.ImageFile:
-    """The file as a picture of which only the header has been read.
-
-    The decoders are asked one by one as `Image.open` does it, without its check of the size: that one warns (and silencing a warning
-    changes the whole process); ours, which follows, is stricter. The plain JPEG decoder shows the first picture of an MPO.
-    """
-    if content[4:8] == b"ftyp":
-        _refuse_media(content)
+    """The file as a picture of which only the header has been read. The decoders are asked as `Image.open` asks them, without its check
+    of the size: that one warns, and silencing a warning changes the whole process; ours, which follows, is stricter."""
     Image.init()                                                            # load the decoders; costs something once only
-    for kind in FORMATS:
+    for kind in FORMATS if content[4:8] != b"ftyp" or b"avi" in content[8:64] else ():  # of the kin of MP4 only avif and avis are read
         factory, accepts = Image.OPEN[kind]
         if accepts(content[:16]) is True:
-            try:
+            try:                                                            # the plain JPEG decoder takes the first picture of an MPO
                 return (JpegImageFile if kind == "JPEG" else factory)(io.BytesIO(content), "")
             except SyntaxError:
-                raise PictureError(f"the {kind} header is broken, incomplete or claims no pixels: save or download the picture again") from None
-    for start, said in REFUSED:
-        if content.startswith(start):
-            raise PictureError(f"this is {said}")
+                raise PictureError(f"the {kind} header is broken, incomplete or claims no pixels: save or download it again") from None
+    raise PictureError(_what_else(content))
+
+
+def _what_else(content: bytes) -> str:
+    """A sentence for a file that no decoder takes, by its first bytes."""
+    if content[4:8] == b"ftyp":
+        if any(brand in content[8:64] for brand in HEIC):
+            return "this is an HEIC photo, which cannot be read here: save it as JPEG (on an iPhone: share, options, most compatible)"
+        return "this is a video or a camera's raw file, which cannot be read here: save the picture as JPEG or PNG"
+    if content.startswith(b"%PDF"):
+        return "this is a PDF document: export the page as PNG or JPEG"
     text = content[:65536].replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()       # without byte order mark, or UTF-16
     markup = re.search(rb"<(?:!doctype\s+|[\w-]+:)?(svg|html)\b", text) if text.startswith(b"<") else None
+    if content.startswith(b"\x1f\x8b") or markup and markup[1] == b"svg":
+        return "this is an SVG drawing or a packed file, which cannot be read here: export it as PNG"
     if markup:
-        raise PictureError("this is an SVG drawing, which cannot be read here: export it as PNG" if markup[1] == b"svg"
-                           else "this is a web page and not a picture: save the picture itself")
-    raise PictureError("the file is not a picture in a format that can be read: use JPEG, PNG, WebP, GIF, AVIF, BMP or TIFF")
-
-
-def _refuse_media(content: bytes) -> None:
-    """Of the files built like MP4 only AVIF can be read; the brands at their start say what they are."""
-    brands = {content[at:at + 4] for at in range(8, min(int.from_bytes(content[:4], "big"), 256), 4)}
-    if brands & {b"avif", b"avis"}:
-        return
-    if brands & HEIC_BRANDS:
-        raise PictureError("this is an HEIC photo, which cannot be read here: save it as JPEG (on an iPhone: share, options, most compatible)")
-    raise PictureError("this is a video or a camera's raw file, which cannot be read here: save the picture as JPEG or PNG")
+        return "this is a web page and not a picture: save the picture itself"
+    return "the file is not a picture in a format that can be read: use JPEG, PNG, WebP, GIF, AVIF, BMP or TIFF"
 
 
 def _refuse_size(width: int, height: int, most: int) -> None:
@@ -241,7 +211,7 @@ def _refuse_size(width: int, height: int, most: int) -> None:
     if width * height > most:
         raise PictureError(f"the picture has {width} x {height} pixels; at most {most / 1e6:g} megapixels can be opened: make it smaller")
     if max(width, height) > THINNEST * min(width, height):
-        raise PictureError(f"the picture of {width} x {height} pixels is too thin to see anything in: use one at most {THINNEST} times as long as wide")
+        raise PictureError(f"the picture of {width} x {height} pixels is too thin: use one at most {THINNEST} times as long as wide")
 
 
 def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:
@@ -254,6 +224,7 @@ def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:
         layers = image.convert("RGBA")
         alpha = layers.getchannel("A")
         image = layers.convert("L" if image.mode in ("L", "LA") else "RGB")             # grey stays grey for a grey profile
+        del layers                                                          # 160 MB of 40 megapixels
     elif image.mode in ("P", "1"):
         image = image.convert("RGB")
     image = _srgb(image, profile)
@@ -280,19 +251,17 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
 
 def _eight_bits(image: Image.Image) -> Image.Image:
     """16-bit, 32-bit and float pictures over their own range; a constant one becomes middle grey, what is not a number black."""
-    values = np.asarray(image)
+    values, low, high = np.asarray(image), np.inf, -np.inf
     stripes = [slice(row, row + 64) for row in range(0, len(values), 64)]   # float64 for a stripe at a time, not for 40 megapixels
-    low, high = np.inf, -np.inf
-    for stripe in stripes:
-        part = values[stripe][np.isfinite(values[stripe])]
-        if part.size:
-            low, high = min(low, float(part.min())), max(high, float(part.max()))
-    pixels = np.full(values.shape, 128, np.uint8)
     for stripe in stripes:
         part = values[stripe].astype(np.float64)
-        if high > low:
-            pixels[stripe] = np.nan_to_num((part - low) * (255 / (high - low)), nan=0, posinf=0, neginf=0).round()
-        pixels[stripe][~np.isfinite(part)] = 0
+        finite = np.isfinite(part)
+        low, high = min(low, part.min(where=finite, initial=np.inf)), max(high, part.max(where=finite, initial=-np.inf))
+    pixels = np.zeros(values.shape, np.uint8)
+    for stripe in stripes:
+        part = values[stripe].astype(np.float64)
+        finite = np.isfinite(part)
+        pixels[stripe][finite] = ((part[finite] - low) * (255 / (high - low))).round() if high > low else 128
     return Image.fromarray(pixels)
 
 
