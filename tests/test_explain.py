@@ -10,7 +10,8 @@ from vitdemo import checkpoint, figures
 from vitdemo import explain as explain_module
 from vitdemo.attention import weights
 from vitdemo.explain import explain
-from vitdemo.images import Geometry, PictureError, to_input
+from vitdemo.geometry import Geometry
+from vitdemo.images import PictureError, to_input
 
 
 def test_maps_have_the_grids_shape_and_each_head_sums_to_one_with_its_prefix(tiny, photo):

@@ -10,9 +10,9 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "config": set(), "model": {"config"}, "attention": set(), "images": {"config"}, "weightfile": set(),
+    "settings": set(), "config": set(), "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"config", "model", "weightfile", "foreign"},
-    "explain": {"attention", "checkpoint", "images", "model"}, "class_folders": {"config", "images"}, "data": {"class_folders", "settings", "config", "images"},
+    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "data": {"class_folders", "settings", "config", "images"},
     "figures": set(), "runfolder": set(), "runs": {"runfolder", "config"}, "augment": set(),
     "evaluate": {"checkpoint", "config", "data", "images", "model"},
     "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},

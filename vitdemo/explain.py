@@ -14,7 +14,8 @@ from PIL import Image
 
 from vitdemo import attention, checkpoint
 from vitdemo.checkpoint import Loaded
-from vitdemo.images import Geometry, open_picture, to_input
+from vitdemo.geometry import Geometry
+from vitdemo.images import open_picture, to_input
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Arrays -> pictures for export: PIL for overlays, matplotlib for sheets with scales.
 
-Maps are (rows, cols) arrays of attention weights; `geometry` is a `vitdemo.images.Geometry`. Figures are made without pyplot, so
+Maps are (rows, cols) arrays of attention weights; `geometry` is a `vitdemo.geometry.Geometry`. Figures are made without pyplot, so
 they are safe in threads and need no closing.
 """
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageDraw
 
 if TYPE_CHECKING:
-    from vitdemo.images import Geometry
+    from vitdemo.geometry import Geometry
 
 COLOURS = "cividis"                             # reads the same with and without colour vision
 

@@ -1,4 +1,4 @@
-"""An untrusted file -> an upright sRGB picture -> a model's input, and the geometry between the three.
+"""An untrusted file -> an upright sRGB picture -> a model's input.
 
 One function opens pictures for the page, the API, the command line and the data sets: format by content from an explicit list, size
 read before anything is decoded, everything a file may carry (turning, colour profile, transparency, 16 bits, frames) resolved here.
@@ -7,7 +7,6 @@ read before anything is decoded, everything a file may carry (turning, colour pr
 import io
 import os
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from torch import Tensor
 
 from vitdemo.config import Preprocessing
+from vitdemo.geometry import Geometry
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "PPM")         # MPO (phone photos) is JPEG with more behind it
 MAX_PIXELS = 40_000_000
@@ -40,39 +40,6 @@ class Picture(NamedTuple):
     image: Image.Image
     format: str
     notes: tuple[str, ...]          # sentences about what was done on the way
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Where the model's patches lie on the upright picture. Sizes are (rows, cols), edges (top, left, bottom, right), in pixels."""
-
-    original: tuple[int, int]
-    crop: tuple[float, float, float, float]     # the part of the original the model sees
-    size: tuple[int, int]                       # of the model's input
-    patch: tuple[int, int]
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Patches as (rows, cols)."""
-        return self.size[0] // self.patch[0], self.size[1] // self.patch[1]
-
-    def patch_rectangle(self, row: int, col: int) -> tuple[float, float, float, float]:
-        """Edges of one patch on the original. Raises ValueError outside the grid."""
-        rows, cols = self.grid
-        if not (0 <= row < rows and 0 <= col < cols):
-            raise ValueError(f"there is no patch in row {row}, column {col} of a grid of {rows} x {cols}")
-        top, left, bottom, right = self.crop
-        tall, wide = (bottom - top) / rows, (right - left) / cols
-        return top + row * tall, left + col * wide, top + (row + 1) * tall, left + (col + 1) * wide
-
-    def patch_at(self, down: float, across: float) -> tuple[int, int] | None:
-        """(row, col) of the patch at a point of the original; None where the model does not look."""
-        top, left, bottom, right = self.crop
-        if not (top <= down < bottom and left <= across < right):
-            return None
-        rows, cols = self.grid
-        row, col = int((down - top) / (bottom - top) * rows), int((across - left) / (right - left) * cols)
-        return min(row, rows - 1), min(col, cols - 1)
 
 
 class Input(NamedTuple):
