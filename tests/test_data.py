@@ -137,6 +137,31 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch, tmp_path):
     assert not data.is_local("cifar10")
 
 
+def test_a_download_tells_how_far_it_is_and_is_given_a_time_out(monkeypatch, tmp_path):
+    import socket
+    import time
+
+    from torchvision import datasets
+
+    class Slow:
+        classes = ["a", "b"]
+
+        def __init__(self, root, train, download):
+            assert socket.getdefaulttimeout() == 30
+            for count in (1, 2):
+                (tmp_path / "cache" / "downloads" / "cifar-10-python.tar.gz").write_bytes(b"0" * count * 10**6)
+                deadline = time.monotonic() + 10
+                while not any(done == count for _, done, _ in told) and time.monotonic() < deadline:
+                    time.sleep(0.02)
+            self.data, self.targets = np.zeros((2, 32, 32, 3), np.uint8), [0, 1]
+
+    told = []
+    monkeypatch.delenv("VITDEMO_DATA", raising=False)
+    monkeypatch.setattr(datasets, "CIFAR10", Slow)
+    data.load_part("cifar10", "train", progress=lambda *news: told.append(news))
+    assert ("megabytes downloaded", 1, 170) in told and ("megabytes downloaded", 2, 170) in told and socket.getdefaulttimeout() is None
+
+
 def test_what_torchvision_downloads_becomes_the_same_kind_of_split(monkeypatch):
     from torchvision import datasets
 

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "vitdemo"
 MAY_IMPORT = {
     "settings": set(), "config": set(), "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"config", "model", "weightfile", "foreign"},
-    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "data": {"class_folders", "settings", "config", "images"},
+    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"class_folders", "downloads", "settings"},
     "figures": set(), "runfolder": set(), "runs": {"runfolder", "config"}, "augment": set(),
     "evaluate": {"checkpoint", "config", "data", "images", "model"},
     "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},

@@ -15,7 +15,7 @@ import numpy as np
 from vitdemo.config import Preprocessing
 from vitdemo.images import PictureError, open_picture, see
 
-Progress = Callable[[int, int], None]           # (pictures done, pictures in all)
+Progress = Callable[[str, int, int], None]      # (what is counted, how many so far, how many in all)
 
 TRAIN_NAMES, TEST_NAMES = ("train", "training"), ("test", "testing", "val", "valid", "validation")
 MAX_FILE_BYTES = 64 * 2**20                     # one picture
@@ -97,7 +97,7 @@ def decode(files: list[Entry], *, size: tuple[int, int], channels: int, progress
         except (PictureError, zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError):
             skipped.append(file.name)                                       # encrypted or damaged members of a zip as well
         if progress and done % 500 == 0:
-            progress(done, len(files))
+            progress("pictures read", done, len(files))
     if not labels:
         return None
     kept = sorted(set(labels))                                              # a class whose files are all broken is no class

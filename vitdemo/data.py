@@ -5,9 +5,6 @@ Pictures are decoded once; the tensors are kept in the cache folder and read bac
 
 import hashlib
 import os
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vitdemo import class_folders, settings
+from vitdemo import class_folders, downloads, settings
 from vitdemo.class_folders import DataError, Progress
-
-KNOWN = ("cifar10", "mnist")                    # names that torchvision can download
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,8 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
     if cached is not None:
         return cached
     if path is None:
-        read = _from_torchvision(name, part, size=size, channels=channels)
+        classes, pixels, labels = downloads.fetch(name, part, size=size, channels=channels, progress=progress)
+        read = Part(classes, Split(pixels, labels), ())
     else:
         files = [file for file in class_folders.entries(path) if file.part == part]
         decoded = class_folders.decode(files, size=size, channels=channels, progress=progress)
@@ -100,8 +96,7 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
 def is_local(source: str) -> bool:
     """Whether `source` can be read without a download."""
     path, name = _locate(source)
-    folder = settings.read().cache_folder / "downloads"
-    return path is not None or (folder / {"cifar10": "cifar-10-batches-py", "mnist": "MNIST"}[name]).is_dir()
+    return path is not None or downloads.is_here(name)
 
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
@@ -128,7 +123,7 @@ def statistics(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _locate(source: str | Path) -> tuple[Path | None, str]:
     """A path to read, or None and the name of a data set that torchvision fetches."""
     name = str(source)
-    if name in KNOWN:
+    if name in downloads.KNOWN:
         folder = settings.read().data_folder
         if folder and (folder / f"{name}.zip").is_file():
             return folder / f"{name}.zip", name
@@ -137,45 +132,6 @@ def _locate(source: str | Path) -> tuple[Path | None, str]:
     if not path.exists():
         raise DataError(f"there is no data set {path.name!r}: give cifar10, mnist, or the path of a folder or .zip of class folders")
     return path, path.stem
-
-
-def _from_torchvision(name: str, part: str, *, size: tuple[int, int], channels: int) -> Part:
-    """Download (once) and read a data set by torchvision's own code."""
-    from torchvision import datasets                                        # slow to import, and only needed here
-
-    folder = settings.read().cache_folder / "downloads"
-    make = {"cifar10": datasets.CIFAR10, "mnist": datasets.MNIST}[name]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _time_out(30):
-            data = make(str(folder), train=part == "train", download=True)
-    except (OSError, RuntimeError, EOFError) as error:                      # no network, cut off, wrong checksum, disk full
-        raise DataError(f"{name} could not be downloaded ({type(error).__name__}): check the network and try again, or put "
-                        f"{name}.zip (train/ and test/ with class folders) into a folder and set VITDEMO_DATA to it") from error
-    images = torch.as_tensor(data.data)
-    images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2)            # grey (N, rows, cols) or (N, rows, cols, 3)
-    split = Split(_fit(images, size, channels), torch.as_tensor(data.targets).long())
-    return Part(tuple(c.split(" - ")[0] for c in data.classes), split, ())
-
-
-def _fit(images: Tensor, size: tuple[int, int], channels: int) -> Tensor:
-    """Whole tensors (N, C, rows, cols) to another size and number of channels."""
-    if images.shape[1] != channels:
-        images = images.float().mean(1, keepdim=True).round().byte() if channels == 1 else images.expand(-1, channels, -1, -1)
-    if tuple(images.shape[2:]) != size:
-        images = torch.nn.functional.interpolate(images, size=size, mode="bilinear", antialias=True)
-    return images.contiguous()
-
-
-@contextmanager
-def _time_out(seconds: float) -> Iterator[None]:
-    """torchvision's downloader takes no time-out of its own."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
 
 
 def _cache_file(key: str) -> Path:

@@ -114,7 +114,7 @@ class Recorder:
 def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, quiet: bool = False) -> Path:
     """Train as planned, writing into `folder`, and return the path of the best checkpoint. Raises ValueError subclasses."""
     torch.set_num_threads(wanted.train.threads or settings.cores())
-    folder.write_status(state="starting", message="Reading the pictures.", pid=os.getpid())
+    folder.write_status(state="starting", message="Getting the pictures.", pid=os.getpid())
     dataset = data.load(wanted.data, size=wanted.vit.image, channels=wanted.vit.channels, progress=_reading(folder))
     train, validation = data.hold_out(dataset.train, wanted.train.validation, wanted.train.seed)
     mean, std = data.statistics(train)
@@ -195,10 +195,10 @@ def _provenance(wanted: Plan, step: Step, train: int, validation: int) -> dict[s
 def _reading(folder: runs.RunFolder) -> data.Progress:
     told = [0.0]
 
-    def tell(done: int, total: int) -> None:
+    def tell(what: str, done: int, total: int) -> None:
         if time.monotonic() - told[0] > REPORT_EVERY:
             told[0] = time.monotonic()
-            folder.write_status(message=f"Reading the pictures: {done:,} of {total:,}.")
+            folder.write_status(message=f"Getting the pictures: {done:,} of {total:,} {what}.")
     return tell
 
 
