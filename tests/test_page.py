@@ -13,7 +13,7 @@ from conftest import COLOURS, coloured, picture_bytes
 from PIL import Image
 
 from vitdemo import checkpoint, data, settings
-from vitdemo.config import ConfigError
+from vitdemo.config import PRESETS, ConfigError
 from vitdemo.explain import explain
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status
 from vitdemo.ui import explore, training, viewer, words
@@ -119,10 +119,18 @@ def begin(scheduler, **changes) -> str:
     return training.start(*(START | changes).values(), scheduler)
 
 
+def begin_looks(scheduler, minutes: float) -> int:
+    run_id = begin(scheduler, amount=minutes)
+    looks = scheduler.read(run_id).config()["train"]["evaluations"]
+    scheduler.stop(run_id)
+    return looks
+
+
 def test_start_writes_what_was_chosen(scheduler):
     run_id = begin(scheduler, preset="mnist", source="mnist", unit="epochs", amount=2, seed=7)
     asked = scheduler.read(run_id).config()
     assert asked["train"]["epochs"] == 2 and asked["train"]["seed"] == 7 and asked["train"]["threads"] == settings.training_threads()
+    assert asked["train"]["evaluations"] == PRESETS["mnist"].train.evaluations and begin_looks(scheduler, 3) == 12 and begin_looks(scheduler, 0.1) == 3
     assert asked["data"] == "mnist" and asked["vit"]["dim"] == 8 and scheduler.read(run_id).status().state == "queued"
 
 
@@ -185,7 +193,7 @@ def test_curves_are_thinned_and_hold_percent(tmp_path):
 def test_a_runs_status_is_told_in_words():
     running = Status(state="running", seconds=61, seconds_left=119, images_per_second=1234.4, best_accuracy=0.5, epoch=1.25, progress=0.34)
     value = describe_run(running)
-    assert value["facts"] == "1:59 left · 1:01 trained · 1,234 images/s · epoch 1.2 · best so far 50.0% of validation pictures" and value["progress"] == 0.34
+    assert value["facts"] == "1:59 left · 1:01 trained · 1,234 images/s · epoch 1.2 · best so far: 50.0% of validation pictures right" and value["progress"] == 0.34
     assert describe_run(Status(state="queued"), 2)["head"] == "Waiting: 2 runs before yours."
     assert describe_run(Status(state="failed", message="the disk is full"))["head"] == "Failed: the disk is full"
     assert describe_run(None)["head"] == words.NO_RUN

@@ -16,7 +16,10 @@ TEMPLATE = """
 """
 STYLE = """
 .vd-run-head { font-size: 1.25rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; color: var(--body-text-color); }
-.vd-run-bar { width: 100%; height: 14px; accent-color: #1d4ed8; }
+.vd-run-bar { appearance: none; width: 100%; height: 14px; border: 0; border-radius: 7px; overflow: hidden; background: var(--border-color-primary); }
+.vd-run-bar::-webkit-progress-bar { background: var(--border-color-primary); }
+.vd-run-bar::-webkit-progress-value { background: #1d4ed8; }
+.vd-run-bar::-moz-progress-bar { background: #1d4ed8; }
 .vd-run-facts { margin: 0.4rem 0 0; color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; min-height: 1.5em; }
 """
 SCRIPT = """
@@ -66,9 +69,9 @@ def describe(status: Status | None, position: int = 0, sentence: str = words.NO_
     if status.epoch:
         facts.append(f"epoch {status.epoch:.1f}")
     if status.best_accuracy:
-        facts.append(f"best so far {status.best_accuracy:.1%} of validation pictures")
+        facts.append(f"best so far: {status.best_accuracy:.1%} of validation pictures right")
     if status.test_accuracy:
-        facts.append(f"{status.test_accuracy:.1%} of test pictures")
+        facts.append(f"{status.test_accuracy:.1%} of test pictures right")
     return {"state": status.state, "head": heads[status.state], "facts": " · ".join(facts), "progress": status.progress}
 
 

@@ -19,6 +19,7 @@ from vitdemo.ui.models import Models
 from vitdemo.ui.run_status import RunStatus, describe
 
 DATA_NAMES = {"CIFAR-10: ten kinds of things, 32 × 32 pixels": "cifar10", "MNIST: handwritten digits": "mnist"}
+LOOK_EVERY = 15                                 # seconds of training between two looks at the validation part, which take time of their own
 POINTS = 300                                    # most points of a curve that travel to the browser
 NO_CURVE = pd.DataFrame({"seconds": pd.Series(dtype=float), "value": pd.Series(dtype=float)})
 
@@ -42,8 +43,10 @@ def start(preset: str, source: str, unit: str, amount: float, seed: float, run_i
         raise ConfigError("on this public host runs are counted in minutes")
     if unit == "minutes" and not 0 < amount <= owner.max_minutes:
         raise ConfigError(f"a run here may take up to {owner.max_minutes:g} minutes, not {amount:g}")
-    wanted = plan(preset=preset, data=source, changes={"threads": settings.training_threads(), "seed": seed},
-                  **({"minutes": float(amount)} if unit == "minutes" else {"epochs": amount}))
+    changes: dict[str, Any] = {"threads": settings.training_threads(), "seed": seed}
+    if unit == "minutes":
+        changes["evaluations"] = min(20, max(3, round(60 * amount / LOOK_EVERY)))
+    wanted = plan(preset=preset, data=source, changes=changes, **({"minutes": float(amount)} if unit == "minutes" else {"epochs": amount}))
     return scheduler.submit(wanted.to_json())
 
 

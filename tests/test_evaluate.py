@@ -1,0 +1,44 @@
+"""Accuracy, per class, confusion, and labels that go by name."""
+
+import math
+
+import pytest
+import torch
+
+from vitdemo import data, evaluate
+from vitdemo.config import Preprocessing, ViTConfig
+from vitdemo.model import ViT
+
+
+def test_a_report_counts_as_by_hand():
+    report = evaluate.Report(("a", "b", "c"), ((3, 1, 0), (2, 4, 0), (0, 0, 0)))
+    assert report.n == 10 and report.accuracy == 0.7 and report.standard_error == pytest.approx(math.sqrt(0.7 * 0.3 / 10))
+    assert report.per_class == {"a": 0.75, "b": pytest.approx(2 / 3), "c": None}
+    assert report.to_json()["confusion"] == [[3, 1, 0], [2, 4, 0], [0, 0, 0]]
+
+
+def test_the_confusion_matrix_has_true_classes_in_rows_and_answers_in_columns():
+    model = ViT(ViTConfig(image=(4, 4), patch=(4, 4), dim=4, depth=1, heads=1, classes=3))
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.copy_(torch.tensor([0.0, 0.0, 1.0]))                # always answers class 2
+    split = data.Split(torch.zeros(5, 3, 4, 4, dtype=torch.uint8), torch.tensor([0, 0, 1, 2, 2]))
+    report = evaluate.evaluate(model, split, Preprocessing(size=(4, 4)), ("a", "b", "c"))
+    assert report.confusion == ((0, 0, 2), (0, 0, 1), (0, 0, 2)) and report.accuracy == 0.4
+
+
+def test_prediction_does_not_depend_on_the_batch_and_restores_the_mode():
+    model = ViT(ViTConfig(image=(4, 4), patch=(2, 2), dim=8, depth=2, heads=2, classes=3)).train()
+    images = torch.randint(0, 256, (7, 3, 4, 4), dtype=torch.uint8)
+    one, two = (evaluate.predict(model, images, Preprocessing(size=(4, 4)), batch=size) for size in (2, 7))
+    assert torch.allclose(one, two, atol=1e-6) and model.training and not one.requires_grad
+
+
+def test_labels_go_by_name_and_by_place_only_where_no_name_is_shared():
+    split = data.Split(torch.zeros(3, 3, 4, 4), torch.tensor([0, 1, 1]))
+    assert evaluate.labels_in_order(split, ("cat", "dog"), ("dog", "bird", "cat")).labels.tolist() == [2, 0, 0]
+    assert evaluate.labels_in_order(split, ("x", "y"), ("class 0", "class 1")).labels.tolist() == [0, 1, 1]
+    with pytest.raises(data.DataError, match="does not know the class 'wolf'"):
+        evaluate.labels_in_order(split, ("cat", "wolf"), ("cat", "dog"))
+    with pytest.raises(data.DataError, match="3 classes and the model knows 2"):
+        evaluate.labels_in_order(split, ("x", "y", "z"), ("a", "b"))
