@@ -17,6 +17,8 @@ def main() -> int:
     if args.checkpoint:
         os.environ["VITDEMO_CHECKPOINT"] = args.checkpoint
 
+    import torch
+
     from vitdemo import settings
     from vitdemo.ui import build_app, launch_settings
 
@@ -26,6 +28,7 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
+    torch.set_num_threads(settings.training_threads())      # a core for the answers, a core for a run
     app.scheduler.start()
     try:
         app.blocks.launch(server_name=args.host, server_port=args.port, inbrowser=not (args.no_browser or public) and sys.stdout.isatty(),

@@ -11,6 +11,10 @@ from vitdemo.checkpoint import Loaded
 from vitdemo.ui import words
 
 
+FACTS = {"data": "Data", "training_pictures": "Training pictures", "seconds": "Seconds of training", "hardware": "Machine", "threads": "Threads", "seed": "Seed",
+         "version": "Made with"}
+
+
 def build(box: Loaded) -> None:
     """Lay out the tab. Called inside `gr.Blocks`."""
     owner = settings.read()
@@ -28,13 +32,14 @@ def card(box: Loaded) -> str:
     lines = [f"### The model in the box: `{_code(box.name)}`", "",
              f"{count:,} parameters: {config.depth} layers, {config.heads} heads each, width {config.dim}; pictures of {config.image[1]} × {config.image[0]} "
              f"pixels in patches of {config.patch[1]} × {config.patch[0]}."]
-    if facts.get("test_accuracy") is not None:
-        lines.append(f"Right on **{facts['test_accuracy']:.2%}** of {facts['test_pictures']:,} test pictures it never saw "
-                     f"(trained on {facts['training_pictures']:,} for {facts['seconds'] / 60:.0f} minutes: {_code(str(facts['hardware']))}, seed {facts['seed']}).")
+    if isinstance(facts.get("test_accuracy"), float):
+        lines.append(f"Right on **{facts['test_accuracy']:.2%}** of the test pictures, which it never saw.")
+    lines += [f"{title}: `{_code(str(facts[key]))}`." for key, title in FACTS.items() if key in facts]
     lines += ["", f"It knows {len(box.classes)} things and nothing else: " + ", ".join(f"`{_code(name)}`" for name in box.classes[:100]) + "."]
-    per_class = facts.get("test_per_class") or {}
-    if per_class:
-        lines += ["", "| thing | right on test pictures |", "|---|---|"] + [f"| `{_code(k)}` | {v:.1%} |" for k, v in per_class.items() if v is not None]
+    per_class = facts.get("test_per_class")
+    if isinstance(per_class, dict):
+        rows = [f"| `{_code(name)}` | {share:.1%} |" for name, share in per_class.items() if isinstance(share, float)]
+        lines += ["", "| thing | right on test pictures |", "|---|---|", *rows]
     return "\n".join(lines)
 
 
