@@ -188,6 +188,30 @@ def test_the_command_refuses_in_one_sentence_and_loses_nothing(colour_zip, tmp_p
     assert (out / "best.safetensors").read_bytes() == before and RunFolder(out).status().state == "finished"
 
 
+@pytest.mark.parametrize("broken", [["log"], ["log", "write_status"]])
+def test_a_full_disk_ends_a_run_in_one_sentence_even_where_no_status_can_be_written(colour_zip, tmp_path, capsys, monkeypatch, broken):
+    from vitdemo.runs import RunError
+
+    def full(*_, **__):
+        raise RunError("log.jsonl could not be written (No space left on device): free some disk space or choose another folder.")
+
+    for name in broken:
+        monkeypatch.setattr(RunFolder, name, full)
+    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 1
+    assert capsys.readouterr().err.strip().splitlines() == ["log.jsonl could not be written (No space left on device): free some disk space or choose another folder."]
+
+
+def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "log", interrupted)
+    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 130
+    assert RunFolder(tmp_path / "run").status().state == "stopped" and "Traceback" not in capsys.readouterr().err
+    monkeypatch.setattr(train_command, "plan", interrupted)
+    assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
+
+
 def test_a_stopped_run_keeps_its_best_weights_and_goes_on_from_where_it_was(colour_zip, tmp_path, capsys):
     wanted = train_command.plan(preset="class", data=str(colour_zip), epochs=3, changes={"dim": 24, "depth": 2, "batch": 32, "threads": 1})
     folder = RunFolder(tmp_path / "run").create(wanted.to_json())

@@ -4,6 +4,7 @@ The page starts the same command as a child process with `--from-run`; then ever
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -256,12 +257,20 @@ def main(arguments: list[str] | None = None) -> int:
             runs.watch_parent(folder.request_stop)
         print(carry_out(folder, wanted, resume=args.resume, quiet=args.from_run))
     except KeyboardInterrupt:
-        folder.write_status(state="stopped", message="Stopped; the weights of the last look are kept.")
-        print(f"\nstopped; {folder.best} holds the best weights, --resume goes on", file=sys.stderr)
+        _last_word(folder, "stopped", "Stopped; the weights of the last look are kept.")
+        print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)
         return 130
     except (ValueError, OSError, MemoryError) as error:
-        if folder is not None and folder.path.is_dir() and not isinstance(error, ConfigError):
-            folder.write_status(state="failed", message=str(error) or type(error).__name__)
-        print(str(error) or type(error).__name__, file=sys.stderr)
+        sentence = str(error) or type(error).__name__
+        if not isinstance(error, ConfigError):                              # a wrong setting says nothing about the run in that folder
+            _last_word(folder, "failed", sentence)
+        print(sentence, file=sys.stderr)
         return 1
     return 0
+
+
+def _last_word(folder: runs.RunFolder | None, state: str, message: str) -> None:
+    """Leave a final state in a run's folder, where there is one and it can still be written."""
+    if folder is not None and (folder.path / "config.json").exists():
+        with contextlib.suppress(runs.RunError):
+            folder.write_status(state=state, message=message)
