@@ -128,7 +128,8 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch, tmp_path):
 
     monkeypatch.delenv("VITDEMO_DATA", raising=False)
 
-    def cut_off(*_, **__):
+    def cut_off(root, **_):
+        (tmp_path / "cache" / "downloads" / "cifar-10-batches-py").mkdir()   # a part of it has arrived
         raise RuntimeError("File not found or corrupted.")
 
     monkeypatch.setattr(datasets, "CIFAR10", cut_off)

@@ -20,16 +20,16 @@ class Known(NamedTuple):
     """A data set that torchvision fetches."""
 
     maker: str                      # its class in torchvision.datasets
-    folder: str                     # what exists once it has been fetched
+    last: str                       # the file that exists once all of it has been fetched
     megabytes: int                  # of the download
 
 
-KNOWN = {"cifar10": Known("CIFAR10", "cifar-10-batches-py", 170), "mnist": Known("MNIST", "MNIST", 12)}
+KNOWN = {"cifar10": Known("CIFAR10", "cifar-10-batches-py/test_batch", 170), "mnist": Known("MNIST", "MNIST/raw/t10k-labels-idx1-ubyte", 12)}
 
 
 def is_here(name: str) -> bool:
     """Whether a data set has been downloaded before."""
-    return (_folder() / KNOWN[name].folder).is_dir()
+    return (_folder() / KNOWN[name].last).is_file()
 
 
 def fetch(name: str, part: str, *, size: tuple[int, int], channels: int, progress: Progress | None = None) -> tuple[tuple[str, ...], Tensor, Tensor]:
