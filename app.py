@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import signal
 import sys
+import tempfile
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
 
@@ -16,7 +18,14 @@ def main() -> int:
     args = parser.parse_args()
     if args.checkpoint:
         os.environ["VITDEMO_CHECKPOINT"] = args.checkpoint
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))         # so that runs are stopped and uploads deleted on the way out
+    with tempfile.TemporaryDirectory(prefix="vitdemo-uploads-", ignore_cleanup_errors=True) as uploads:
+        os.environ.setdefault("GRADIO_TEMP_DIR", uploads)         # of this page alone; Gradio's own default is shared
+        return serve(args)
 
+
+def serve(args: argparse.Namespace) -> int:
+    """Build the page and answer until somebody ends the program."""
     import torch
 
     from vitdemo import settings
@@ -28,7 +37,7 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    torch.set_num_threads(settings.training_threads())      # a core for the answers, a core for a run
+    torch.set_num_threads(settings.training_threads())            # a core for the answers, a core for a run
     app.scheduler.start()
     try:
         app.blocks.launch(server_name=args.host, server_port=args.port, inbrowser=not (args.no_browser or public) and sys.stdout.isatty(),
