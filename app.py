@@ -42,6 +42,9 @@ def serve(args: argparse.Namespace) -> int:
     try:
         app.blocks.launch(server_name=args.host, server_port=args.port, inbrowser=not (args.no_browser or public) and sys.stdout.isatty(),
                           **launch_settings())
+    except (OSError, OverflowError):                              # taken, forbidden, or no port number at all
+        print(f"the page cannot be served at {args.host or 'this computer'}, port {args.port or 'from 7860 on'}: choose another --port", file=sys.stderr)
+        return 1
     finally:
         app.scheduler.close()
     return 0

@@ -43,6 +43,16 @@ def test_it_answers_and_a_sigterm_ends_it_and_deletes_the_uploads(tmp_path):
         process.communicate()
 
 
+def test_a_port_that_cannot_be_used_is_said_in_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for port in (taken.getsockname()[1], 80_000):
+            process = start(tmp_path, "--port", str(port))
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 1 and f"port {port}" in output and len(output.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(("environment", "said"), [({"VITDEMO_MAX_MINUTES": "soon"}, "VITDEMO_MAX_MINUTES must be a number"),
                                                  ({"VITDEMO_CHECKPOINT": "missing.safetensors"}, "missing.safetensors")])
 def test_what_keeps_it_from_starting_is_said_in_one_line(tmp_path, environment, said):

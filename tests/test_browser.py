@@ -185,7 +185,7 @@ def test_a_run_starts_draws_survives_a_refresh_queues_a_second_visitor_stops_and
     facts = tab.locator(".vd-run-facts")
     expect(facts).to_contain_text("images/s", timeout=60_000)
     expect(facts).to_contain_text("left")
-    expect(tab.get_by_text("Loss on training pictures")).to_be_visible()
+    expect(tab.get_by_text("Loss", exact=True)).to_be_visible()
     expect(tab.locator("canvas.marks, svg.marks").first).to_be_visible()
 
     tab.reload()

@@ -41,4 +41,6 @@ def test_labels_go_by_name_and_by_place_only_where_no_name_is_shared():
     with pytest.raises(data.DataError, match="does not know the class 'wolf'"):
         evaluate.labels_in_order(split, ("cat", "wolf"), ("cat", "dog"))
     with pytest.raises(data.DataError, match="3 classes and the model knows 2"):
-        evaluate.labels_in_order(split, ("x", "y", "z"), ("a", "b"))
+        evaluate.labels_in_order(split, ("x", "y", "z"), ("class 0", "class 1"))
+    with pytest.raises(data.DataError, match="does not know the class 'x'"):
+        evaluate.labels_in_order(split, ("x", "y"), ("a", "b"))

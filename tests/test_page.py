@@ -54,9 +54,9 @@ def test_the_viewers_value_holds_the_very_maps_in_few_bytes(tiny, photo):
 
 def test_the_crop_is_scaled_with_the_picture_that_travels(tiny):
     value = viewer.payload(explain(Image.new("RGB", (2000, 500), (9, 9, 9)), tiny))
-    assert (value["width"], value["height"]) == (640, 160)
+    assert (value["width"], value["height"]) == (640, 192)                  # the crop, 833 x 500, and half of it on either side
     top, left, bottom, right = value["crop"]
-    assert (top, bottom) == (0, 160) and right - left == pytest.approx(160 * 20 / 12) and left == pytest.approx(640 - right)
+    assert (top, bottom) == (0, 192) and right - left == pytest.approx(320, abs=1) and left == pytest.approx(640 - right, abs=1)
 
 
 @pytest.mark.parametrize("content", [b"", b"text", picture_bytes(coloured("red", 1))[:60], picture_bytes(Image.new("RGBA", (5, 5)))])
@@ -194,7 +194,9 @@ def test_a_runs_status_is_told_in_words():
     running = Status(state="running", seconds=61, seconds_left=119, images_per_second=1234.4, best_accuracy=0.5, epoch=1.25, progress=0.34)
     value = describe_run(running)
     assert value["facts"] == "1:59 left · 1:01 trained · 1,234 images/s · epoch 1.2 · best so far: 50.0% of validation pictures right" and value["progress"] == 0.34
-    assert describe_run(Status(state="queued"), 2)["head"] == "Waiting: 2 runs before yours."
+    assert describe_run(Status(state="queued"), 3)["head"] == "Waiting: 2 in line before yours."
+    assert describe_run(Status(state="queued"), 1)["head"] == "Waiting: yours starts next."
+    assert describe_run(running, stopping=True)["head"].startswith("Stopping")
     assert describe_run(Status(state="failed", message="the disk is full"))["head"] == "Failed: the disk is full"
     assert describe_run(None)["head"] == words.NO_RUN
 

@@ -254,7 +254,7 @@ def test_a_killed_child_is_a_failed_run_with_one_sentence(make):
     os.kill(scheduler.read(run_id).status().pid, signal.SIGKILL)
     follow(scheduler, run_id, "failed", "stopped")
     status = scheduler.read(run_id).status()
-    assert (status.state, status.message) == ("failed", "The training process ended unexpectedly (signal 9).")
+    assert (status.state, status.message) == ("failed", "The training process ended unexpectedly (signal 9); the weights kept so far can be looked into, or start again.")
 
 
 @pytest.mark.parametrize(("ending", "sentence"), [
@@ -264,9 +264,9 @@ def test_a_killed_child_is_a_failed_run_with_one_sentence(make):
      "(exit code 1): cannot open x.zip or y.zip after 3/4."),
     ("sys.exit('out of luck.')", "(exit code 1): out of luck."),
     ("raise MemoryError", "(exit code 1): MemoryError."),
-    ("os._exit(3)", "(exit code 3)."),
+    ("os._exit(3)", "(exit code 3); the weights kept so far can be looked into, or start again."),
     ("print('ValueError: no room\\nsee the manual\\n'); sys.exit(2)", "(exit code 2): no room."),
-    ("pass", "(exit code 0)."),
+    ("pass", "(exit code 0); the weights kept so far can be looked into, or start again."),
 ])
 def test_a_child_that_breaks_leaves_one_sentence_without_paths(make, ending, sentence):
     scheduler = make(START + ending)

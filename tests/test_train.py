@@ -185,6 +185,7 @@ def test_the_command_refuses_in_one_sentence_and_loses_nothing(colour_zip, tmp_p
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
     for wrong in (["--data", "nowhere"], ["--set", "dim"], ["--preset", "slow"], ["--epochs", "0"], ["--out", str(tmp_path / "new"), "--resume"]):
         assert train_command.main(["--out", str(tmp_path / "other"), "--epochs", "1", *wrong]) == 1
+    assert not (tmp_path / "other").exists()                                # so the corrected command can use that name
     assert (out / "best.safetensors").read_bytes() == before and RunFolder(out).status().state == "finished"
 
 
@@ -199,6 +200,17 @@ def test_a_full_disk_ends_a_run_in_one_sentence_even_where_no_status_can_be_writ
         monkeypatch.setattr(RunFolder, name, full)
     assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 1
     assert capsys.readouterr().err.strip().splitlines() == ["log.jsonl could not be written (No space left on device): free some disk space or choose another folder."]
+
+
+def test_a_run_stopped_while_pictures_are_read_ends_at_once_as_stopped(colour_zip, tmp_path, monkeypatch):
+    from vitdemo import data as data_module
+
+    folder = RunFolder(tmp_path / "run").create(train_command.plan(data=str(colour_zip), minutes=1).to_json())
+    folder.request_stop()
+    monkeypatch.setattr(data_module, "_read_cache", lambda key: None)
+    monkeypatch.setattr(train_command.runs, "watch_parent", lambda on_end: None)
+    assert train_command.main(["--out", str(folder.path), "--from-run"]) == 0
+    assert folder.status().state == "stopped" and not folder.best.exists()
 
 
 def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsys, monkeypatch):

@@ -82,7 +82,10 @@ def _told(progress: Progress | None, folder: Path, megabytes: int) -> Iterator[N
     def watch() -> None:
         while not ended.wait(0.5):
             here = sum(file.stat().st_size for file in folder.rglob("*gz*") if file.is_file())
-            progress("megabytes downloaded", min(round(here / 1e6), megabytes), megabytes)
+            try:
+                progress("megabytes downloaded", min(round(here / 1e6), megabytes), megabytes)
+            except Exception:                                               # whoever listens wants the end: seen after the download
+                return
 
     watcher = threading.Thread(target=watch, name="download-progress", daemon=True)
     if progress:

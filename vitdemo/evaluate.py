@@ -69,8 +69,9 @@ def evaluate(model: ViT, split: data.Split, preprocessing: Preprocessing, classe
 
 
 def labels_in_order(split: data.Split, names: tuple[str, ...], wanted: tuple[str, ...]) -> data.Split:
-    """`split` with its labels counted in the model's order of classes; they go by name, and by position where no name is shared."""
-    if names == wanted or not set(names) & set(wanted):
+    """`split` with its labels counted in the model's order of classes; they go by name, and by position where the model's classes have no
+    names of their own. Raises DataError for classes that the model does not know."""
+    if names == wanted or all(name == f"class {i}" for i, name in enumerate(wanted)):
         if len(names) > len(wanted):
             raise data.DataError(f"the data have {len(names)} classes and the model knows {len(wanted)}")
         return split
@@ -97,6 +98,8 @@ def main(arguments: list[str] | None = None) -> int:
         report = evaluate(loaded.model, labels_in_order(part.split, part.classes, loaded.classes), wanted, loaded.classes)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
+    except KeyboardInterrupt:
+        parser.exit(130, "\nstopped\n")
     if args.json:
         print(json.dumps(report.to_json()))
         return 0

@@ -97,8 +97,10 @@ def main(arguments: list[str] | None = None) -> int:
         for layer, maps in enumerate(result.attention, start=1):
             figure = figures.layer_heads(result.picture, result.geometry, maps, title=f"{result.model}, layer {layer}", uniform=result.uniform)
             figure.savefig(args.out / f"layer-{layer:02d}.png")
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         parser.exit(1, f"{error}\n")
+    except OSError as error:
+        parser.exit(1, f"the folder {args.out.name!r} cannot be written to ({error.strerror}): choose another one\n")
     for note in result.notes:
         print(note)
     for name, probability in result.top():

@@ -66,7 +66,7 @@ def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS) -> Picture:
     except MemoryError:
         raise PictureError("there is not enough memory for this picture: use a smaller one") from None
     except Exception as error:                                              # decoders raise anything on broken input
-        raise PictureError(f"the picture is broken or incomplete ({type(error).__name__}): save or download it again") from None
+        raise PictureError("the picture is broken or incomplete: save or download it again") from error
 
 
 def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, tuple[float, float, float, float]]:

@@ -63,7 +63,7 @@ def _last_words(folder: RunFolder, code: int) -> str:
     words = re.sub(r"^[\w.]+(?:Error|Exception|Exit|Interrupt): (?=.)", "", words)
     words = re.sub(r"""(['"])[^'"]*[\\/]([^'"\\/]*)\1""", r"\1\2\1", words)                    # a quoted path keeps its last part
     words = re.sub(r"(?<![\w.\\/])(?:[A-Za-z]:)?[\\/](?:[^\s'\"]*[\\/])?([^\s'\"\\/]*)", r"\1", words)    # and so does a bare one
-    return f"The training process ended unexpectedly ({end})" + (f": {words.rstrip('.')[:300]}." if words else ".")
+    return f"The training process ended unexpectedly ({end})" + (f": {words.rstrip('.')[:300]}." if words else "; the weights kept so far can be looked into, or start again.")
 
 
 @dataclass
@@ -251,6 +251,6 @@ class Scheduler:
 
     def _end(self, folder: RunFolder, reason: str = "") -> None:
         """The last word about a run that did not say it itself: stopped if somebody asked for it, else failed."""
-        last = {"state": "stopped"} if folder.stop_requested() else {"state": "failed", "message": reason}
+        last = {"state": "stopped", "message": "Stopped; the best weights so far are kept."} if folder.stop_requested() else {"state": "failed", "message": reason}
         with contextlib.suppress(RunError):       # on a full disk: the run falls silent, and a later tick tries again
             folder.write_status(**last)

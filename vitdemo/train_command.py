@@ -58,12 +58,22 @@ def plan(*, preset: str = "class", model: str | None = None, data: str | None = 
         raise ConfigError(f"there is no model size {size!r}; there are {', '.join(SIZES)}")
     if minutes is not None and epochs is not None:
         raise ConfigError("give minutes or epochs, not both")
+    for name, amount in (("minutes", minutes), ("epochs", epochs)):
+        if amount is not None and not amount > 0:
+            raise ConfigError(f"{name} must be more than 0, not {amount:g}")
     budget = {} if minutes is None and epochs is None else {"minutes": minutes or 0.0, "epochs": epochs or 0}
     changes = {**budget, **(changes or {})}
-    of_train = {spec.name for spec in fields(TrainConfig)}
+    of_train, of_vit = ({spec.name for spec in fields(kind)} for kind in (TrainConfig, ViTConfig))
+    unknown = sorted(set(changes) - of_train - of_vit)
+    if unknown:
+        raise ConfigError(f"there is no setting {unknown[0]!r}; there are {', '.join(sorted(of_train | of_vit))}")
     vit = SIZES[size].config.to_json() | {k: v for k, v in changes.items() if k not in of_train}
     train = chosen.train.to_json() | {k: v for k, v in changes.items() if k in of_train}
     return Plan(ViTConfig.from_json(vit), TrainConfig.from_json(train), str(data or chosen.data), size, preset)
+
+
+class Stopped(Exception):
+    """Somebody asked for the run's end before training began."""
 
 
 class Recorder:
@@ -130,7 +140,7 @@ def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, qui
     best = checkpoint.load(folder.best)
     tested = {}
     if dataset.test is not None and not stopped:
-        folder.write_status(message="Counting right answers on the test pictures.")
+        folder.write_status(message="Trained; now counting right answers on the test pictures.", seconds_left=None)
         report = evaluate(best.model, dataset.test, preprocessing, dataset.classes)
         tested = {"test_accuracy": report.accuracy, "test_pictures": report.n, "test_per_class": report.per_class}
         checkpoint.save(folder.best, best.model, classes=best.classes, preprocessing=preprocessing, provenance={**best.provenance, **tested})
@@ -177,8 +187,6 @@ def _keep(folder: runs.RunFolder, state: State, best: float) -> None:
 
 
 def _restore(folder: runs.RunFolder, state: State) -> float:
-    if not folder.last.exists():
-        raise runs.RunError("this run has nothing to resume from: start it anew in another folder")
     saved = torch.load(folder.last, weights_only=True)
     state.load_state_dict(saved)
     folder.withdraw_stop()
@@ -197,6 +205,8 @@ def _reading(folder: runs.RunFolder) -> data.Progress:
     told = [0.0]
 
     def tell(what: str, done: int, total: int) -> None:
+        if folder.stop_requested():
+            raise Stopped
         if time.monotonic() - told[0] > REPORT_EVERY:
             told[0] = time.monotonic()
             folder.write_status(message=f"Getting the pictures: {done:,} of {total:,} {what}.")
@@ -210,7 +220,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", help="cifar10, mnist, or a folder or .zip of class folders")
     parser.add_argument("--minutes", type=float, help="how long to train")
     parser.add_argument("--epochs", type=int, help="how many passes to train, instead of minutes")
-    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seed", type=int, help="of everything random (default: 0)")
     parser.add_argument("--threads", type=int, help="torch threads (default: every core)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change any other setting of the recipe or the model")
     parser.add_argument("--out", type=Path, help="the run's folder (default: a new one in the cache folder)")
@@ -238,8 +248,11 @@ def _prepare(args: argparse.Namespace) -> tuple[runs.RunFolder, Plan]:
     given = {name: getattr(args, name) for name in ("model", "preset", "data", "minutes", "epochs") if getattr(args, name) is not None}
     if not (args.resume or args.from_run):
         wanted = plan(**given, changes=_changes(args))
+        data.is_local(wanted.data)                                          # a path that leads nowhere leaves no folder behind
         folder.create(wanted.to_json())
         return folder, wanted
+    if args.resume and not folder.last.exists():
+        raise runs.RunError(f"there is no run to resume in {folder.path.name!r}: --out names the folder of a run that was stopped after its first look")
     wanted = Plan.from_json(folder.config())
     again = {"model": wanted.model, "preset": wanted.preset, "data": wanted.data, **wanted.train.to_json(), **wanted.vit.to_json()}
     for name, value in (given | _changes(args)).items():
@@ -255,7 +268,12 @@ def main(arguments: list[str] | None = None) -> int:
         folder, wanted = _prepare(args)
         if args.from_run:
             runs.watch_parent(folder.request_stop)
+        elif not args.resume:
+            print(f"getting the pictures; the run is kept in {folder.path}", flush=True)
         print(carry_out(folder, wanted, resume=args.resume, quiet=args.from_run))
+    except Stopped:
+        _last_word(folder, "stopped", "Stopped before the training began.")
+        return 0
     except KeyboardInterrupt:
         _last_word(folder, "stopped", "Stopped; the weights of the last look are kept.")
         print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)

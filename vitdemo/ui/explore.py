@@ -11,7 +11,7 @@ import gradio as gr
 import torch
 from PIL import Image
 
-from vitdemo import data
+from vitdemo import data, settings
 from vitdemo.explain import explain
 from vitdemo.images import PictureError
 from vitdemo.runs import RunError
@@ -58,7 +58,7 @@ def analyse(picture: str | Image.Image, run_id: str | None, models: Models, trut
 def random_test_picture(split: data.Part, generator: torch.Generator | None = None) -> tuple[Image.Image, str]:
     """One picture of a test part and its true label."""
     index = int(torch.randint(len(split.split), (1,), generator=generator))
-    pixels = split.split.images[index].permute(1, 2, 0).numpy()
+    pixels = split.split.images[index].permute(1, 2, 0).squeeze(2).numpy()  # grey pictures have no third axis
     return Image.fromarray(pixels), split.classes[int(split.split.labels[index])]
 
 
@@ -82,7 +82,7 @@ def build(models: Models) -> Explore:
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
             picture = UploadedImage(shown[0][0] if shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,
-                                    placeholder=words.UPLOAD, alt_text="The picture you chose", elem_id="vd-picture")
+                                    placeholder=words.UPLOAD, alt_text="your picture", elem_id="vd-picture")
             gr.Markdown(words.PRIVACY, elem_classes="vd-small")
             gallery = gr.Gallery(shown, label=words.EXAMPLES, columns=4, allow_preview=False, interactive=False, buttons=[],
                                  object_fit="cover", elem_id="vd-examples")
@@ -90,7 +90,7 @@ def build(models: Models) -> Explore:
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
             back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm")
             first = analyse(shown[0][0], None, models) if shown else viewer.message()
-            view = Viewer(first, elem_id="vd-viewer")
+            view = Viewer(first, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 
     def on_change(path: str | None, run_id: str | None) -> Any:
         return gr.skip() if path is None else analyse(path, run_id, models)
@@ -107,9 +107,9 @@ def build(models: Models) -> Explore:
 
     def on_random(run_id: str | None) -> tuple[Any, None]:
         try:
-            size, channels = models.box.preprocessing.size, models.box.preprocessing.channels
-            pixels, label = random_test_picture(data.load_part("cifar10", "test", size=size, channels=channels))
-        except data.DataError as error:
+            wanted = models.get(run_id).preprocessing
+            pixels, label = random_test_picture(data.load_part(models.source(run_id), "test", size=wanted.size, channels=wanted.channels))
+        except (data.DataError, RunError) as error:
             return viewer.message(str(error), failed=True), None
         return analyse(pixels, run_id, models, truth=label), None
 

@@ -39,6 +39,10 @@ class Models:
                 self._recent.popitem(last=False)
         return loaded
 
+    def source(self, run_id: str | None) -> str:
+        """The data set that a model learned from: a run's own, CIFAR-10 for the one in the box. Raises RunError."""
+        return str(self._scheduler.read(run_id).config().get("data", "cifar10")) if run_id else "cifar10"
+
 
 def describe(loaded: Loaded, *, trained_here: bool) -> str:
     """Which model this is and how good, in one sentence for a person."""

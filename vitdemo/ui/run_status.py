@@ -18,8 +18,8 @@ STYLE = """
 .vd-run-head { font-size: 1.25rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; color: var(--body-text-color); }
 .vd-run-bar { appearance: none; width: 100%; height: 14px; border: 0; border-radius: 7px; overflow: hidden; background: var(--border-color-primary); }
 .vd-run-bar::-webkit-progress-bar { background: var(--border-color-primary); }
-.vd-run-bar::-webkit-progress-value { background: #1d4ed8; }
-.vd-run-bar::-moz-progress-bar { background: #1d4ed8; }
+.vd-run-bar::-webkit-progress-value { background: var(--vd-accent); }
+.vd-run-bar::-moz-progress-bar { background: var(--vd-accent); }
 .vd-run-facts { margin: 0.4rem 0 0; color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; min-height: 1.5em; }
 """
 SCRIPT = """
@@ -47,18 +47,20 @@ class RunStatus(gr.HTML):
         return {"type": "object"}
 
 
-def describe(status: Status | None, position: int = 0, sentence: str = words.NO_RUN) -> dict[str, Any]:
+def describe(status: Status | None, position: int = 0, sentence: str = words.NO_RUN, *, stopping: bool = False) -> dict[str, Any]:
     """A status as the words and numbers a person reads; without one, `sentence`."""
     if status is None:
         return {"state": "", "head": sentence, "facts": "", "progress": 0}
     heads = {
-        "queued": f"Waiting: {position} run{'s' if position != 1 else ''} before yours." if position else "Waiting to start.",
+        "queued": "Waiting: yours starts next." if position < 2 else f"Waiting: {position - 1} in line before yours.",
         "starting": status.message or "Starting.",
         "running": status.message or "Training.",
         "finished": status.message or "Finished.",
         "stopped": status.message or "Stopped.",
         "failed": f"Failed: {status.message or 'the run ended unexpectedly.'}",
     }
+    if stopping and not status.over:
+        heads[status.state] = "Stopping: the best weights so far are kept."
     facts = []
     if status.state in ("starting", "running") and status.seconds_left is not None:
         facts.append(f"{_clock(status.seconds_left)} left")

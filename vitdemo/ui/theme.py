@@ -19,6 +19,9 @@ def theme() -> gr.themes.Base:
 
 
 CSS = """
+:root { --vd-accent: #1d4ed8; }
+.dark { --vd-accent: #93c5fd; }
+button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 .gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; }
 .vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }
 .vd-head p { margin: 0.1rem 0 0; color: var(--body-text-color-subdued); }

@@ -18,7 +18,7 @@ from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.models import Models
 from vitdemo.ui.run_status import RunStatus, describe
 
-DATA_NAMES = {"CIFAR-10: ten kinds of things, 32 × 32 pixels": "cifar10", "MNIST: handwritten digits": "mnist"}
+DATA_NAMES = {"CIFAR-10: ten kinds of things": "cifar10", "MNIST: handwritten digits": "mnist"}
 LOOK_EVERY = 15                                 # seconds of training between two looks at the validation part, which take time of their own
 POINTS = 300                                    # most points of a curve that travel to the browser
 NO_CURVE = pd.DataFrame({"seconds": pd.Series(dtype=float), "value": pd.Series(dtype=float)})
@@ -41,8 +41,10 @@ def start(preset: str, source: str, unit: str, amount: float, seed: float, run_i
         raise ConfigError("choose how long to train: a number of minutes or of epochs")
     if owner.public and unit == "epochs":
         raise ConfigError("on this public host runs are counted in minutes")
+    if unit == "epochs" and (amount != int(amount) or amount < 1):
+        raise ConfigError(f"epochs are whole passes over the pictures, at least 1, not {amount:g}")
     if unit == "minutes" and not 0 < amount <= owner.max_minutes:
-        raise ConfigError(f"a run here may take up to {owner.max_minutes:g} minutes, not {amount:g}")
+        raise ConfigError(f"a run here may take up to {owner.max_minutes:g} minutes and more than 0, not {amount:,.10g}")
     changes: dict[str, Any] = {"threads": settings.training_threads(), "seed": seed}
     if unit == "minutes":
         changes["evaluations"] = min(20, max(3, round(60 * amount / LOOK_EVERY)))
@@ -97,23 +99,23 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
     with gr.Row():
         with gr.Column(scale=1, min_width=300):
             gr.Markdown(words.TRAIN_INTRO if owner.training else words.TRAIN_OFF)
-            amount = gr.Number(min(3.0, owner.max_minutes), label="Minutes", minimum=0.05, elem_id="vd-amount")
+            amount = gr.Number(min(3.0, owner.max_minutes), label="Minutes", elem_id="vd-amount")
             with gr.Row():
                 go = gr.Button("Start", variant="primary", interactive=owner.training, elem_id="vd-start")
                 halt = gr.Button("Stop", variant="stop", interactive=False, elem_id="vd-stop")
             about = gr.Markdown(measured("class", threads), elem_classes="vd-small")
             note = gr.Markdown(download_note("cifar10"), elem_classes="vd-small")
             with gr.Accordion("Recipe, pictures, seed", open=False):
-                preset = gr.Dropdown(allowed, value="class", label="Recipe")
+                preset = gr.Dropdown([(f"{name}: {PRESETS[name].about}", name) for name in allowed], value="class", label="Recipe")
                 source = gr.Dropdown(list(DATA_NAMES.items()), value="cifar10", label="Pictures to learn from")
                 unit = gr.Radio(["minutes", "epochs"] if not owner.public else ["minutes"], value="minutes", label="The length is counted in")
                 seed = gr.Number(0, label="Seed: the same seed repeats a run's random choices", minimum=0, precision=0)
         with gr.Column(scale=2, min_width=320):
             status = RunStatus(describe(None), elem_id="vd-run")
             with gr.Row(visible=False) as plots:
-                loss = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Loss on training pictures", x_title="seconds of training", y_title="loss",
+                loss = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Loss", x_title="seconds of training", y_title="loss",
                                    height=260, buttons=[])
-                accuracy = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Right answers on validation pictures", x_title="seconds of training",
+                accuracy = gr.LinePlot(NO_CURVE, x="seconds", y="value", title="Right on validation pictures", x_title="seconds of training",
                                        y_title="percent", y_lim=[0, 100], height=260, buttons=[])
             look = gr.Button("Look inside this model", visible=False, variant="primary", elem_id="vd-look")
     shown = [status, plots, loss, accuracy, go, halt, look, timer]
@@ -122,11 +124,13 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
         now = status_of(known, scheduler) if known else None
         if now is None:
             sentence = words.RUN_UNKNOWN if known else words.NO_RUN
-            return (describe(None, sentence=sentence), gr.Row(visible=False), NO_CURVE, NO_CURVE, gr.Button(interactive=owner.training),
+            return (describe(None, sentence=sentence), gr.Row(visible=False), gr.skip(), gr.skip(), gr.Button(interactive=owner.training),
                     gr.Button(interactive=False), gr.Button(visible=False), gr.Timer(active=False))
         folder = scheduler.read(known)
         losses, looks = curves(folder)
-        return (describe(now, scheduler.position(known)), gr.Row(visible=len(losses) > 0), losses, looks,
+        drawn = len(losses) > 0         # a hidden plot must not be given an empty frame
+        return (describe(now, scheduler.position(known), stopping=folder.stop_requested()), gr.Row(visible=drawn),
+                losses if drawn else gr.skip(), looks if drawn else gr.skip(),
                 gr.Button(interactive=owner.training and now.over), gr.Button(interactive=not now.over),
                 gr.Button(visible=folder.best.exists()), gr.Timer(active=not now.over))
 

@@ -1,8 +1,10 @@
 // The browser's half of the viewer. `props.value` is what viewer.payload made; everything is drawn from it, text only as text nodes.
 const COLOURS_256 = "COLOURS";
 const STEPS = 65535;
+const TALLEST = 620;        // CSS pixels of the large picture's height
+const LARGEST = "LIMIT";    // bytes of an upload
 const $ = (name) => element.querySelector(".vd-" + name);
-const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + " %";
+const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + "%";
 
 let shown = null;          // the value on screen
 let maps = null;           // Uint16Array (layers, heads, rows, cols)
@@ -91,7 +93,8 @@ function sentence(map) {
 
 function draw() {
   if (!shown || !photo) return;
-  const map = weights(head), side = Math.min(720, $("main").clientWidth || 640);
+  const map = weights(head), side = Math.max(1, Math.min(720, $("main").parentElement.clientWidth || 640, TALLEST * shown.width / shown.height));
+  $("main").style.width = side + "px";
   paint($("main"), map, side, $("grid").checked);
   const name = head < 0 ? "mean of all heads" : "head " + (head + 1);
   $("main").setAttribute("aria-label", "The picture with what the class token reads in layer " + (layer + 1) + ", " + name);
@@ -165,6 +168,7 @@ async function show(value) {
   const [nextPhoto, nextSeen] = await Promise.all([load(value.picture), load(value.seen)]);
   if (props.value !== value && JSON.stringify(props.value) !== JSON.stringify(value)) return;      // a newer one came in meanwhile
   const raw = bytes(value.attention);
+  const again = shown !== null;
   photo = nextPhoto; seen = nextSeen; shown = value; hovered = null;
   maps = new Uint16Array(raw.buffer);
   if (!(layer < value.layers) || root.dataset.shape !== value.layers + "x" + value.heads) { layer = value.layers - 1; head = -1; }
@@ -180,7 +184,39 @@ async function show(value) {
   buildHeads();
   buildAnswer();
   draw();
+  const top = root.getBoundingClientRect().top;
+  if (again && (top < -200 || top > window.innerHeight - 200)) root.scrollIntoView({ block: "start" });     // a phone: the answer is elsewhere on the page
 }
+
+// Files go to the picture input through here, whether chosen, dropped or pasted: Gradio's own part refuses by name what our decoder
+// judges by content, says nothing of files that are too large, and does not listen for Ctrl+V.
+async function hand(file) {
+  if (file.size > LARGEST) {
+    show({ message: "That file has " + Math.ceil(file.size / 1e6) + " MB; at most " + Math.floor(LARGEST / 1e6) + " MB can be uploaded: make the picture smaller.", failed: true });
+    return;
+  }
+  const box = document.querySelector("#vd-picture"), field = () => box.querySelector("input[type=file]");
+  if (!field()) box.querySelector("button[aria-label*='emove'], button[aria-label*='lear']")?.click();
+  for (let wait = 0; !field() && wait < 40; wait++) await new Promise((done) => setTimeout(done, 25));
+  if (!field()) return;
+  const files = new DataTransfer();
+  files.items.add(file.type.startsWith("image/") ? file : new File([file], file.name, { type: "image/unknown" }));
+  field().files = files.files;
+  const event = new Event("change", { bubbles: true });
+  event.handed = true;
+  field().dispatchEvent(event);
+}
+
+function take(event, list) {
+  if (event.handed || !list || !list.length) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  hand(list[0]);
+}
+
+document.addEventListener("change", (event) => { if (event.target.matches?.("#vd-picture input[type=file]")) take(event, event.target.files); }, true);
+document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-picture")) take(event, event.dataTransfer?.files); }, true);
+document.addEventListener("paste", (event) => { if (element.offsetParent) take(event, event.clipboardData?.files); }, true);
 
 function hover(event) {
   if (!shown) return;

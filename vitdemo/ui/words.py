@@ -6,7 +6,7 @@ TAGLINE = "See how a Vision Transformer looks at a picture: cut into patches, cl
 PRIVACY = "Your picture goes only to the computer that runs this page. It is used for the answer and deleted within an hour."
 UPLOAD = "Drop a picture here\n- or paste, or click to choose -"
 EXAMPLES = "Or pick an example"
-RANDOM_TEST = "A random CIFAR-10 test picture"
+RANDOM_TEST = "A random test picture"
 
 NO_PICTURE = "Drop, paste or pick a picture to see what the model makes of it."
 NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the file again."
