@@ -46,11 +46,11 @@ def visit(browser, page):
         context.close()
 
 
-def upload(tab: Page, name: str, content: bytes) -> None:
+def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
     clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
     if clear.count():
         clear.first.click()
-    tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": "image/png", "buffer": content})
+    tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": kind, "buffer": content})
 
 
 def drawn(tab: Page, selector: str = ".vd-main") -> str:
@@ -118,6 +118,39 @@ def test_a_bad_file_clears_the_answer_and_says_one_sentence_and_the_next_good_on
     upload(tab, "photo.jpg", photo.read_bytes())
     expect(tab.locator(".vd-body")).to_be_visible()
     assert tab.complaints == []
+
+
+def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_large_is_refused_in_words(visit, photo):
+    tab = visit()
+    upload(tab, "photo_without_suffix", photo.read_bytes(), kind="")
+    expect(tab.locator(".vd-body")).to_be_visible()
+    expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12 pixels")
+    upload(tab, "large.png", b"0" * 21_000_000)
+    expect(tab.locator(".vd-message")).to_contain_text("21 MB; at most 20 MB")
+    expect(tab.locator(".vd-body")).to_be_hidden()
+    assert tab.complaints == []
+
+
+def test_a_pasted_picture_is_analysed(visit):
+    tab = visit()
+    before = drawn(tab, ".vd-seen")
+    tab.evaluate("""async () => {
+        const canvas = Object.assign(document.createElement('canvas'), { width: 40, height: 24 });
+        Object.assign(canvas.getContext('2d'), { fillStyle: 'rgb(250, 10, 200)' }).fillRect(0, 0, 40, 24);
+        const blob = await new Promise((done) => canvas.toBlob(done)), data = new DataTransfer();
+        data.items.add(new File([blob], 'image.png', { type: 'image/png' }));
+        document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })); }""")
+    tab.wait_for_function("before => document.querySelector('.vd-seen').toDataURL() !== before", arg=before)
+    assert tab.locator(".vd-seen").evaluate("c => Array.from(c.getContext('2d').getImageData(5, 5, 1, 1).data)") == [250, 10, 200, 255]
+
+
+@pytest.mark.parametrize("size", [(500, 4000), (4000, 500)])
+def test_a_very_long_picture_stays_on_one_screen(visit, size):
+    tab = visit(width=1024)
+    upload(tab, "long.png", picture_bytes(coloured("red", 1, size)))
+    tab.wait_for_function("document.querySelector('.vd-main').clientHeight !== 0")
+    box = tab.locator(".vd-main").bounding_box()
+    assert 60 < box["height"] <= 620 and 100 < box["width"] <= 720
 
 
 def test_an_example_and_a_random_test_picture_are_one_click_each(visit):
