@@ -37,7 +37,7 @@ def serve(args: argparse.Namespace) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    torch.set_num_threads(settings.training_threads())            # a core for the answers, a core for a run
+    torch.set_num_threads(settings.training_threads())            # one core is left to others
     app.scheduler.start()
     try:
         app.blocks.launch(server_name=args.host, server_port=args.port, inbrowser=not (args.no_browser or public) and sys.stdout.isatty(),

@@ -135,7 +135,7 @@ def test_start_writes_what_was_chosen(scheduler):
 
 
 @pytest.mark.parametrize("changes", [
-    {"amount": 0}, {"amount": -1}, {"amount": 10**9}, {"amount": float("nan")}, {"amount": "3"}, {"amount": None}, {"unit": "hours"}, {"preset": "none"},
+    {"amount": 0}, {"amount": -1}, {"amount": 10**9}, {"amount": float("nan")}, {"amount": float("inf")}, {"amount": float("inf"), "unit": "epochs"}, {"amount": "3"}, {"amount": None}, {"unit": "hours"}, {"preset": "none"},
     {"preset": None}, {"source": "/etc"}, {"source": ["cifar10"]}, {"seed": -1}, {"seed": 0.5}, {"seed": None}, {"unit": "epochs", "amount": 0.5}, {"run_id": 5},
 ])
 def test_nonsense_from_a_hand_made_request_starts_nothing(scheduler, changes):
@@ -185,7 +185,7 @@ def test_curves_are_thinned_and_hold_percent(tmp_path):
         folder.log({"seconds": float(i), "loss": 2.0 - i / 1000, "accuracy": i / 1000 if i % 100 == 0 else None})
     folder.log({"test": {"n": 3}})
     loss, looks = training.curves(folder)
-    assert 200 < len(loss) <= 500 and list(looks["value"]) == [i / 10 for i in range(0, 1000, 100)]
+    assert 200 < len(loss) <= 300 and list(looks["value"]) == [i / 10 for i in range(0, 1000, 100)]
     empty = training.curves(RunFolder(tmp_path / "e").create({}))
     assert [len(frame) for frame in empty] == [0, 0]
 

@@ -92,7 +92,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         loaded = checkpoint.load(args.checkpoint, heads=args.heads)
         wanted = loaded.preprocessing
-        part = next(filter(None, (data.load_part(args.data, name, size=wanted.size, channels=wanted.channels) for name in ("test", "train"))), None)
+        read = ((name, data.load_part(args.data, name, size=wanted.size, channels=wanted.channels)) for name in ("test", "train"))
+        which, part = next((pair for pair in read if pair[1] is not None), ("", None))
         if part is None:
             raise data.DataError("there are no labelled pictures in that data set")
         report = evaluate(loaded.model, labels_in_order(part.split, part.classes, loaded.classes), wanted, loaded.classes)
@@ -101,9 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         parser.exit(130, "\nstopped\n")
     if args.json:
-        print(json.dumps(report.to_json()))
+        print(json.dumps({**report.to_json(), "part": which}))
         return 0
-    print(f"accuracy {report.accuracy:.2%} ± {report.standard_error:.2%} (standard error, n = {report.n})")
+    print(f"accuracy {report.accuracy:.2%} ± {report.standard_error:.2%} (standard error, n = {report.n}, the {which} part)")
     for name, share in report.per_class.items():
         print(f"  {name:<20.20} {'no pictures' if share is None else f'{share:.1%}'}")
     return 0

@@ -34,6 +34,7 @@ class Explanation:
     seen: Image.Image               # the very pixels the model got
     geometry: Geometry              # between `picture` and the patch grid
     notes: tuple[str, ...]          # sentences about how the picture was read
+    reader: str                     # whose attention it is: the class token's, or the patches' on average where the model averages them
     model: str
 
     @property
@@ -64,11 +65,12 @@ def explain(picture: Any, model: Loaded | None = None) -> Explanation:
     seen = to_input(opened, loaded.preprocessing, loaded.config.patch)
     trace = loaded.model.trace(seen.tensor)
     maps = attention.class_maps(trace.queries, trace.keys, prefix=loaded.config.prefix, grid=seen.geometry.grid,
-                                class_token=loaded.config.class_token)
+                                class_token=loaded.config.pool == "cls")
     return Explanation(
         classes=loaded.classes, probabilities=trace.logits.softmax(-1)[0].numpy(),
         attention=maps.patches[0].numpy(), prefix_attention=maps.prefix[0].numpy(),
-        picture=opened.image, seen=seen.seen, geometry=seen.geometry, notes=opened.notes, model=loaded.name,
+        picture=opened.image, seen=seen.seen, geometry=seen.geometry, notes=opened.notes,
+        reader="the class token" if loaded.config.pool == "cls" else "the average patch", model=loaded.name,
     )
 
 

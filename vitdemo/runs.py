@@ -148,7 +148,7 @@ class Scheduler:
             for folder, status in self._runs():
                 if folder.id in self._children:
                     continue
-                silent = time.time() - folder.heartbeat()
+                silent = time.time() - folder.heartbeat() if not status.over or self.keep_seconds else 0.0
                 if status.state == "queued":
                     queued.append(folder)
                 elif not status.over and silent < self.stale:
@@ -251,6 +251,7 @@ class Scheduler:
 
     def _end(self, folder: RunFolder, reason: str = "") -> None:
         """The last word about a run that did not say it itself: stopped if somebody asked for it, else failed."""
-        last = {"state": "stopped", "message": "Stopped; the best weights so far are kept."} if folder.stop_requested() else {"state": "failed", "message": reason}
+        kept = "Stopped; the best weights so far are kept." if folder.best.exists() else "Stopped."
+        last = {"state": "stopped", "message": kept} if folder.stop_requested() else {"state": "failed", "message": reason}
         with contextlib.suppress(RunError):       # on a full disk: the run falls silent, and a later tick tries again
             folder.write_status(**last)

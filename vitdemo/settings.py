@@ -11,7 +11,7 @@ from pathlib import Path
 class Settings:
     """Owner's settings with defaults that are safe on a public host; the environment variable stands beside each."""
 
-    data_folder: Path | None        # VITDEMO_DATA: a folder that may hold cifar10.zip and mnist.zip; nothing is downloaded then
+    data_folder: Path | None        # VITDEMO_DATA: a folder that may hold cifar10.zip and mnist.zip, which are then used
     cache_folder: Path              # VITDEMO_CACHE: decoded data sets and downloads
     runs_folder: Path               # VITDEMO_RUNS: training runs
     checkpoint: Path | None         # VITDEMO_CHECKPOINT: the model to show instead of the one in the box

@@ -9,7 +9,9 @@ import json
 import math
 import os
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 import vitdemo
-from vitdemo import checkpoint, data, runs, settings
+from vitdemo import checkpoint, data, downloads, runs, settings
 from vitdemo.config import PRESETS, SIZES, ConfigError, Preprocessing, TrainConfig, ViTConfig
 from vitdemo.evaluate import evaluate
 from vitdemo.model import ViT
@@ -125,8 +127,35 @@ class Recorder:
 def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, quiet: bool = False) -> Path:
     """Train as planned, writing into `folder`, and return the path of the best checkpoint. Raises ValueError subclasses."""
     torch.set_num_threads(wanted.train.threads or settings.cores())
+    if resume:
+        folder.withdraw_stop()
+    with _beating(folder):
+        return _carry_out(folder, wanted, resume=resume, quiet=quiet)
+
+
+@contextlib.contextmanager
+def _beating(folder: runs.RunFolder) -> Iterator[None]:
+    """A sign of life every few seconds, also while a large model looks at its validation part and writes nothing."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(5):
+            with contextlib.suppress(OSError):
+                os.utime(folder.path / "config.json")
+
+    threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: bool) -> Path:
     folder.write_status(state="starting", message="Getting the pictures.", pid=os.getpid())
     dataset = data.load(wanted.data, size=wanted.vit.image, channels=wanted.vit.channels, progress=_reading(folder))
+    if dataset.skipped:
+        folder.log({"skipped": list(dataset.skipped[:1000])})
+        print(f"{len(dataset.skipped)} files are no pictures and are left out, for example {dataset.skipped[0]}", flush=True)
     train, validation = data.hold_out(dataset.train, wanted.train.validation, wanted.train.seed)
     mean, std = data.statistics(train)
     preprocessing = Preprocessing(size=wanted.vit.image, channels=wanted.vit.channels, mean=mean, std=std)
@@ -189,7 +218,6 @@ def _keep(folder: runs.RunFolder, state: State, best: float) -> None:
 def _restore(folder: runs.RunFolder, state: State) -> float:
     saved = torch.load(folder.last, weights_only=True)
     state.load_state_dict(saved)
-    folder.withdraw_stop()
     return float(saved["best"])
 
 
@@ -249,10 +277,14 @@ def _prepare(args: argparse.Namespace) -> tuple[runs.RunFolder, Plan]:
     if not (args.resume or args.from_run):
         wanted = plan(**given, changes=_changes(args))
         data.is_local(wanted.data)                                          # a path that leads nowhere leaves no folder behind
+        if wanted.data not in downloads.KNOWN:
+            wanted = wanted._replace(data=str(Path(wanted.data).expanduser().resolve()))      # a resume may come from another folder
         folder.create(wanted.to_json())
         return folder, wanted
     if args.resume and not folder.last.exists():
         raise runs.RunError(f"there is no run to resume in {folder.path.name!r}: --out names the folder of a run that was stopped after its first look")
+    if args.resume and not folder.status().over and time.time() - folder.heartbeat() < 30:
+        raise runs.RunError(f"the run in {folder.path.name!r} is still going on: stop it first")
     wanted = Plan.from_json(folder.config())
     again = {"model": wanted.model, "preset": wanted.preset, "data": wanted.data, **wanted.train.to_json(), **wanted.vit.to_json()}
     for name, value in (given | _changes(args)).items():

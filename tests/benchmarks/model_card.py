@@ -26,7 +26,7 @@ safetensors file: configuration, class names, preprocessing, provenance and a fi
 | training pictures | {training:,} of CIFAR-10's 50,000; the rest is the validation part |
 | command | `{command}` |
 | seed | {seed} |
-| time | {seconds:.0f} s of training ({epochs:.1f} epochs), evaluation not counted |
+| time | the best weights came after {seconds:.0f} s of training ({epochs:.1f} epochs) of {minutes:g} minutes, evaluation not counted |
 | machine | {hardware}, {threads} torch thread(s){shared} |
 | versions | {version}, {date} |
 
@@ -70,7 +70,7 @@ def card(loaded: checkpoint.Loaded, report: Report, note: str) -> str:
         name=loaded.name, parameters=sum(p.numel() for p in loaded.model.parameters()), depth=config.depth, heads=config.heads, dim=config.dim,
         patch=config.patch[0], size=config.image[0], megabytes=checkpoint.box_path().stat().st_size / 1e6, n=report.n, accuracy=report.accuracy,
         error=report.standard_error, validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"],
-        training=facts["training_pictures"], command=command, seed=facts["seed"], seconds=facts["seconds"], epochs=facts["epochs"],
+        training=facts["training_pictures"], command=command, seed=facts["seed"], minutes=recipe["minutes"], seconds=facts["seconds"], epochs=facts["epochs"],
         hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "", version=facts["version"], date=facts["date"],
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",

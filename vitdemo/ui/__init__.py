@@ -37,7 +37,7 @@ def build_app(box: Loaded | None = None) -> App:
             with gr.Tab("About", id="about"):
                 about.build(box)
         blocks.load(poll, run_id, shown, show_progress="hidden", queue=False, api_visibility="private")
-    return App(blocks.queue(max_size=64), scheduler)
+    return App(blocks.queue(max_size=64, api_open=False), scheduler)
 
 
 def launch_settings() -> dict[str, Any]:
@@ -46,5 +46,5 @@ def launch_settings() -> dict[str, Any]:
     return {
         "theme": theme.theme(), "css": theme.CSS, "max_file_size": f"{owner.upload_megabytes}mb", "show_error": False, "strict_cors": True,
         "ssr_mode": False, "run_history": False, "enable_monitoring": False, "max_threads": 16, "state_session_capacity": 200,
-        "footer_links": [], "share": False,
+        "footer_links": [], "share": False, "allowed_paths": [str(explore.EXAMPLES)],         # wherever the program is started from
     }

@@ -22,6 +22,8 @@ from vitdemo.ui.viewer import Viewer
 
 log = logging.getLogger(__name__)
 OPENING = "cat"                                 # the example that is analysed before anybody asks
+EXAMPLES = Path(__file__).resolve().with_name("examples")
+NATIVE = {"cifar10": ((32, 32), 3), "mnist": ((28, 28), 1)}                 # (rows, cols) and channels of the known data sets' pictures
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
 
 
@@ -38,7 +40,7 @@ class Explore:
 
 def examples() -> list[tuple[str, str]]:
     """(path, caption) of the example pictures: the one the page opens with, the others, and those of things the model does not know."""
-    found = sorted(Path(__file__).with_name("examples").glob("*.jpg"), key=lambda path: (path.stem != OPENING, path.stem.startswith("out-"), path.name))
+    found = sorted(EXAMPLES.glob("*.jpg"), key=lambda path: (path.stem != OPENING, path.stem.startswith("out-"), path.name))
     return [(str(path), path.stem.removeprefix("out-").rstrip("0123456789-").replace("-", " ")) for path in found]
 
 
@@ -107,8 +109,11 @@ def build(models: Models) -> Explore:
 
     def on_random(run_id: str | None) -> tuple[Any, None]:
         try:
-            wanted = models.get(run_id).preprocessing
-            pixels, label = random_test_picture(data.load_part(models.source(run_id), "test", size=wanted.size, channels=wanted.channels))
+            source = models.source(run_id)
+            if source not in NATIVE or not data.is_local(source):
+                return viewer.message(words.NO_TEST_PICTURES, failed=True), None
+            size, channels = NATIVE[source]
+            pixels, label = random_test_picture(data.load_part(source, "test", size=size, channels=channels))
         except (data.DataError, RunError) as error:
             return viewer.message(str(error), failed=True), None
         return analyse(pixels, run_id, models, truth=label), None

@@ -4,6 +4,7 @@ The truth about a run is on disk and the run is a child process; this file only 
 id, so a refresh or a second tab finds it again.
 """
 
+import math
 from typing import Any
 
 import gradio as gr
@@ -39,8 +40,10 @@ def start(preset: str, source: str, unit: str, amount: float, seed: float, run_i
         raise ConfigError("choose CIFAR-10 or MNIST")
     if unit not in ("minutes", "epochs") or not isinstance(amount, (int, float)) or amount != amount:
         raise ConfigError("choose how long to train: a number of minutes or of epochs")
-    if owner.public and unit == "epochs":
-        raise ConfigError("on this public host runs are counted in minutes")
+    if not math.isfinite(amount):
+        raise ConfigError("choose how long to train: a number of minutes or of epochs")
+    if unit == "epochs" and (owner.public or owner.max_minutes < 60):         # epochs know no clock
+        raise ConfigError("on this host runs are counted in minutes")
     if unit == "epochs" and (amount != int(amount) or amount < 1):
         raise ConfigError(f"epochs are whole passes over the pictures, at least 1, not {amount:g}")
     if unit == "minutes" and not 0 < amount <= owner.max_minutes:
@@ -57,7 +60,7 @@ def curves(folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows, _ = folder.records()
     loss = [(r["seconds"], r["loss"]) for r in rows if isinstance(r.get("loss"), float)]
     looks = [(r["seconds"], 100 * r["accuracy"]) for r in rows if isinstance(r.get("accuracy"), float)]
-    loss = loss[:: max(1, len(loss) // POINTS)]
+    loss = loss[:: max(1, -(-len(loss) // POINTS))]
     return (pd.DataFrame(loss, columns=["seconds", "value"]) if loss else NO_CURVE,
             pd.DataFrame(looks, columns=["seconds", "value"]) if looks else NO_CURVE)
 
@@ -89,7 +92,7 @@ def measured(preset: str, threads: int) -> str:
 def budget(preset: str) -> tuple[str, float]:
     """A preset's own unit and amount."""
     train = PRESETS[preset].train
-    return ("minutes", train.minutes) if train.minutes else ("epochs", train.epochs)
+    return ("minutes", min(train.minutes, settings.read().max_minutes)) if train.minutes else ("epochs", train.epochs)
 
 
 def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs, run_id: gr.BrowserState, timer: gr.Timer) -> Any:

@@ -87,7 +87,7 @@ function sentence(map) {
   let best = 0;
   for (let i = 1; i < map.length; i++) if (map[i] > map[best]) best = i;
   const prefix = head < 0 ? v.prefix[layer].reduce((a, b) => a + b, 0) / v.heads : v.prefix[layer][head];
-  return name + ": the class token reads most from row " + (Math.floor(best / v.cols) + 1) + ", column " + (best % v.cols + 1) + " (" + percent(map[best]) + ", " +
+  return name + ": " + v.reader + " reads most from row " + (Math.floor(best / v.cols) + 1) + ", column " + (best % v.cols + 1) + " (" + percent(map[best]) + ", " +
     (map[best] / v.uniform).toFixed(1) + " times an even share); " + percent(prefix) + " goes to tokens that are no patch.";
 }
 
@@ -97,7 +97,7 @@ function draw() {
   $("main").style.width = side + "px";
   paint($("main"), map, side, $("grid").checked);
   const name = head < 0 ? "mean of all heads" : "head " + (head + 1);
-  $("main").setAttribute("aria-label", "The picture with what the class token reads in layer " + (layer + 1) + ", " + name);
+  $("main").setAttribute("aria-label", "The picture with what " + shown.reader + " reads in layer " + (layer + 1) + ", " + name);
   $("readout").textContent = sentence(map);
   $("high").textContent = highest(map).toFixed(3);
   $("unit").textContent = "attention weight, " + ($("own").checked ? "scale of this map" : "one scale for layer " + (layer + 1));

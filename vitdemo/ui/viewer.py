@@ -47,7 +47,7 @@ def payload(explanation: Explanation, *, about: str = "", truth: str = "") -> di
         "attention": base64.b64encode(np.round(shares * STEPS).astype("<u2").tobytes()).decode(),
         "highs": highs.tolist(), "prefix": explanation.prefix_attention.sum(-1).tolist(), "uniform": explanation.uniform,
         "top": explanation.top(), "knows": list(explanation.classes[:100]), "known": len(explanation.classes),
-        "notes": list(explanation.notes), "about": about, "truth": truth, "message": "",
+        "notes": list(explanation.notes), "reader": explanation.reader, "about": about, "truth": truth, "message": "",
     }
 
 

@@ -9,8 +9,8 @@ EXAMPLES = "Or pick an example"
 RANDOM_TEST = "A random test picture"
 
 NO_PICTURE = "Drop, paste or pick a picture to see what the model makes of it."
+NO_TEST_PICTURES = "The test pictures are not on this computer: they come with the first training run."
 NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the file again."
-TOO_BUSY = "The picture could not be analysed just now: please try once more."
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
 
 MODEL_IN_THE_BOX = "The model in the box"
