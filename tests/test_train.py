@@ -213,6 +213,19 @@ def test_a_run_stopped_while_pictures_are_read_ends_at_once_as_stopped(colour_zi
     assert folder.status().state == "stopped" and not folder.best.exists()
 
 
+def test_a_run_that_is_going_on_is_not_resumed_and_files_that_are_no_pictures_are_named(colour_zip, tmp_path, capsys):
+    import shutil
+    import zipfile
+
+    with zipfile.ZipFile(shutil.copy(colour_zip, tmp_path / "mine.zip"), "a") as archive:
+        archive.writestr("train/red/broken.png", b"nothing")
+    assert train_command.main(arguments(tmp_path / "mine.zip", tmp_path / "run")) == 0
+    assert "train/red/broken.png" in capsys.readouterr().out
+    RunFolder(tmp_path / "run").write_status(state="running")
+    assert train_command.main(["--out", str(tmp_path / "run"), "--resume"]) == 1
+    assert "still going on" in capsys.readouterr().err
+
+
 def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -224,12 +237,13 @@ def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsy
     assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
 
 
-def test_a_stopped_run_keeps_its_best_weights_and_goes_on_from_where_it_was(colour_zip, tmp_path, capsys):
+def test_a_stopped_run_keeps_its_best_weights_and_goes_on_from_where_it_was(colour_zip, tmp_path, monkeypatch):
     wanted = train_command.plan(preset="class", data=str(colour_zip), epochs=3, changes={"dim": 24, "depth": 2, "batch": 32, "threads": 1})
     folder = RunFolder(tmp_path / "run").create(wanted.to_json())
     folder.request_stop()
     train_command.carry_out(folder, wanted, quiet=True)
     assert folder.status().state == "stopped" and folder.best.exists() and folder.status().test_accuracy is None
+    monkeypatch.setenv("VITDEMO_CACHE", str(tmp_path / "another cache"))     # the pictures have to be read anew
     assert train_command.main(["--out", str(folder.path), "--resume"]) == 0
     assert folder.status().state == "finished" and checkpoint.load(folder.best).provenance["test_pictures"] == 30
 
