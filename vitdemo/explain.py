@@ -81,7 +81,7 @@ def save_maps(explanation: Explanation, path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    from vitdemo import figures                                             # matplotlib, only needed here
+    from vitdemo import figures  # matplotlib, only needed here
 
     parser = argparse.ArgumentParser(prog="python -m vitdemo.explain", description="What a model makes of a photo, as figures and numbers.")
     parser.add_argument("photo", help="a picture file")

@@ -10,7 +10,6 @@ from vitdemo import settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.ui import words
 
-
 FACTS = {"data": "Data", "training_pictures": "Training pictures", "seconds": "Seconds of training", "hardware": "Machine", "threads": "Threads", "seed": "Seed",
          "version": "Made with"}
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from vitdemo import data, settings
 from vitdemo.config import MEASURED_ON, PRESETS, ConfigError
+from vitdemo.plan import plan
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status
-from vitdemo.train_command import plan
 from vitdemo.ui import words
 from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.models import Models
