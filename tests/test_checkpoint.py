@@ -1,6 +1,7 @@
 """Files of our own: there and back bit by bit, written whole or not at all, refused when their header lies."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypa
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint.os, step, full)
+    monkeypatch.setattr(os, step, full)
     with pytest.raises(CheckpointError, match="x.safetensors could not be written: No space left on device"):
         saved(path, lively(CONFIG, seed=1))
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

@@ -10,13 +10,13 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "config": set(), "plan": {"config"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
-    "foreign": {"config", "weightfile"}, "checkpoint": {"config", "model", "weightfile", "foreign"},
-    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"class_folders", "downloads", "settings"},
-    "figures": set(), "runfolder": set(), "runs": {"runfolder", "config"}, "augment": set(),
+    "settings": set(), "atomic": set(), "config": set(), "plan": {"config"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
+    "foreign": {"config", "weightfile"}, "checkpoint": {"atomic", "config", "model", "weightfile", "foreign"},
+    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"atomic", "class_folders", "downloads", "settings"},
+    "figures": set(), "runfolder": {"atomic"}, "runs": {"runfolder", "config"}, "augment": set(),
     "evaluate": {"checkpoint", "config", "data", "images", "model"},
     "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},
-    "train_command": {"checkpoint", "config", "data", "downloads", "evaluate", "model", "plan", "runs", "settings", "train"},
+    "train_command": {"atomic", "checkpoint", "config", "data", "downloads", "evaluate", "model", "plan", "runs", "settings", "train"},
 }
 
 

@@ -8,8 +8,6 @@ carry a fingerprint: what the stored weights answer to one fixed input. It is co
 """
 
 import json
-import os
-import secrets
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import torch
 from torch import Tensor
 
 from vitdemo import foreign, weightfile
+from vitdemo.atomic import replacing
 from vitdemo.config import ConfigError, Preprocessing, ViTConfig
 from vitdemo.foreign import HeadsNeeded
 from vitdemo.model import ViT
@@ -88,17 +87,11 @@ def save(path: str | Path, model: ViT, *, classes: Sequence[str], preprocessing:
         }
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"the provenance must be plain JSON values: {error}") from None
-    temporary = path.with_name(f".{secrets.token_hex(6)}.tmp")             # the same folder, so that replacing it is atomic
     try:
-        with open(temporary, "xb") as file:                                 # not save_file, which hides the file from other users
-            file.write(safetensors.torch.save(state, metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with replacing(path) as draft:
+            draft.write_bytes(safetensors.torch.save(state, metadata))      # not save_file, which hides the file from other users
     except OSError as error:
         raise CheckpointError(f"{path.name} could not be written: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(path: str | Path | None = None, *, heads: int | None = None) -> Loaded:

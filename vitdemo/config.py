@@ -38,7 +38,7 @@ def _coerce(name: str, value: Any, kind: Any) -> Any:
         return tuple(_coerce(name, item, inner) for item in items)
     if kind is bool and isinstance(value, bool):
         return value
-    if kind is int and isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value in (value // 1,):
+    if kind is int and not isinstance(value, bool) and (isinstance(value, int) or isinstance(value, float) and value.is_integer()):
         return int(value)
     if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e30:
         return float(value)

@@ -3,8 +3,8 @@
 Pictures are decoded once; the tensors are kept in the cache folder and read back in a fraction of a second.
 """
 
+import contextlib
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vitdemo import class_folders, downloads, settings
+from vitdemo.atomic import replacing
 from vitdemo.class_folders import DataError, Progress
 
 
@@ -154,11 +155,8 @@ def _write_cache(key: str, part: Part) -> None:
     if any("\n" in name for name in part.classes + part.skipped):
         return
     path = _cache_file(key)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
+    with contextlib.suppress(OSError, SafetensorError):                     # a full disk only costs the next start some seconds
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"images": part.split.images, "labels": part.split.labels}, temporary,
-                  metadata={"classes": "\n".join(part.classes), "skipped": "\n".join(part.skipped)})
-        os.replace(temporary, path)
-    except (OSError, SafetensorError):
-        temporary.unlink(missing_ok=True)                                   # a full disk only costs the next start some seconds
+        with replacing(path, durable=False) as draft:
+            save_file({"images": part.split.images, "labels": part.split.labels}, draft,
+                      metadata={"classes": "\n".join(part.classes), "skipped": "\n".join(part.skipped)})

@@ -18,12 +18,12 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-Result = TypeVar("Result")
+from vitdemo.atomic import patiently, replacing
 
 STATES = ("queued", "starting", "running", "finished", "stopped", "failed")
 
@@ -81,18 +81,6 @@ def _saving(name: str) -> Iterator[None]:
         raise RunError(f"{name} could not be written ({reason}): free some disk space or choose another folder.") from error
 
 
-def _patiently(action: Callable[[], Result]) -> Result:
-    """Windows refuses to replace or open a file in the instant in which another process holds it: try for 0.2 s."""
-    for _ in range(20):
-        try:
-            return action()
-        except PermissionError:
-            if os.name != "nt":
-                raise
-            time.sleep(0.01)
-    return action()
-
-
 def _to_text(value: Any) -> str:
     """JSON in one line. Numbers that JSON does not know (NaN, infinity) become null."""
     def plain(item: Any) -> Any:
@@ -107,19 +95,14 @@ def _to_text(value: Any) -> str:
 
 def _write(path: Path, value: Any) -> None:
     """Write `value` so that a reader sees the old file or the new one, never half of it."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
-    with _saving(path.name):
-        try:
-            draft.write_text(_to_text(value), encoding="utf-8")
-            _patiently(lambda: os.replace(draft, path))
-        finally:
-            draft.unlink(missing_ok=True)
+    with _saving(path.name), replacing(path, durable=False) as draft:       # a status is written twice a second
+        draft.write_text(_to_text(value), encoding="utf-8")
 
 
 def _read(path: Path) -> Any:
     """The JSON value in a file, or None if there is none or it is damaged."""
     try:
-        return json.loads(_patiently(lambda: path.read_text(encoding="utf-8")))
+        return json.loads(patiently(lambda: path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -19,6 +19,7 @@ import torch
 
 import vitdemo
 from vitdemo import checkpoint, data, downloads, runs, settings
+from vitdemo.atomic import replacing
 from vitdemo.config import PRESETS, SIZES, ConfigError, Preprocessing
 from vitdemo.evaluate import evaluate
 from vitdemo.model import ViT
@@ -49,7 +50,8 @@ class Recorder:
         if step.accuracy is None and now - self.reported < REPORT_EVERY:
             return False
         better = step.accuracy is not None and step.accuracy > self.best
-        self.best = max(self.best, step.accuracy if better else -1.0)
+        if better:
+            self.best = step.accuracy
         loss = sum(self.losses) / len(self.losses) if self.losses else math.nan
         self.folder.log({"step": step.step, "images": step.images, "epoch": round(step.epoch, 4), "progress": round(step.progress, 5),
                          "seconds": round(step.seconds, 3), "loss": loss, "rate": step.rate, "accuracy": step.accuracy})
@@ -160,12 +162,10 @@ def _train(folder: runs.RunFolder, recorder: Recorder, state: State, parts: tupl
 
 def _keep(folder: runs.RunFolder, state: State, best: float) -> None:
     """Write everything a resume needs, whole or not at all."""
-    draft = folder.last.with_name("last.pt.tmp")
     try:
-        torch.save({**state.state_dict(), "best": best}, draft)
-        os.replace(draft, folder.last)
+        with replacing(folder.last) as draft:
+            torch.save({**state.state_dict(), "best": best}, draft)
     except (OSError, RuntimeError) as error:
-        draft.unlink(missing_ok=True)
         raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
 
 

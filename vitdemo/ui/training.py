@@ -26,9 +26,9 @@ NO_CURVE = pd.DataFrame({"seconds": pd.Series(dtype=float), "value": pd.Series(d
 
 
 def start(preset: str, source: str, unit: str, amount: float, seed: float, run_id: str | None, scheduler: Scheduler) -> str:
-    """Submit a run and return its id; the run that is still going is returned instead of starting a second one.
+    """Submit a run and return its id. Raises RunError, while the browser's own run is still going for one, or ConfigError, with a sentence.
 
-    Raises RunError or ConfigError with a sentence. All limits are checked here, whatever the page allowed.
+    All limits are checked here, whatever the page allowed.
     """
     owner = settings.read()
     if not owner.training:
@@ -38,9 +38,7 @@ def start(preset: str, source: str, unit: str, amount: float, seed: float, run_i
         raise RunError(words.RUN_GOES_ON)
     if source not in DATA_NAMES.values():
         raise ConfigError("choose CIFAR-10 or MNIST")
-    if unit not in ("minutes", "epochs") or not isinstance(amount, (int, float)) or amount != amount:
-        raise ConfigError("choose how long to train: a number of minutes or of epochs")
-    if not math.isfinite(amount):
+    if unit not in ("minutes", "epochs") or not isinstance(amount, (int, float)) or not math.isfinite(amount):
         raise ConfigError("choose how long to train: a number of minutes or of epochs")
     if unit == "epochs" and (owner.public or owner.max_minutes < 60):         # epochs know no clock
         raise ConfigError("on this host runs are counted in minutes")
