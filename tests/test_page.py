@@ -190,6 +190,21 @@ def test_curves_are_thinned_and_hold_percent(tmp_path):
     assert [len(frame) for frame in empty] == [0, 0]
 
 
+def test_polling_shows_what_is_true_on_disk(scheduler, tiny):
+    unknown, none = training.poll("0" * 32, scheduler), training.poll(None, scheduler)
+    assert (unknown[0]["head"], none[0]["head"]) == (words.RUN_UNKNOWN, words.NO_RUN) and not unknown[7].active
+    run_id = run_with_model(scheduler, tiny)
+    folder = scheduler.read(run_id)
+    folder.log({"seconds": 1.0, "loss": 2.0, "accuracy": 0.5})
+    folder.write_status(state="running", progress=0.5)
+    status, plots, loss, accuracy, go, halt, look, timer = training.poll(run_id, scheduler)
+    assert status["progress"] == 0.5 and plots.visible and list(loss["value"]) == [2.0] and list(accuracy["value"]) == [50.0]
+    assert (go.interactive, halt.interactive, look.visible, timer.active) == (False, True, True, True)
+    folder.write_status(state="finished")
+    *_, go, halt, look, timer = training.poll(run_id, scheduler)
+    assert (go.interactive, halt.interactive, look.visible, timer.active) == (True, False, True, False)
+
+
 def test_a_runs_status_is_told_in_words():
     running = Status(state="running", seconds=61, seconds_left=119, images_per_second=1234.4, best_accuracy=0.5, epoch=1.25, progress=0.34)
     value = describe_run(running)

@@ -5,6 +5,8 @@ id, so a refresh or a second tab finds it again.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gradio as gr
@@ -93,6 +95,32 @@ def budget(preset: str) -> tuple[str, float]:
     return ("minutes", min(train.minutes, settings.read().max_minutes)) if train.minutes else ("epochs", train.epochs)
 
 
+def poll(run_id: str | None, scheduler: Scheduler) -> tuple[Any, ...]:
+    """What the tab shows of a run, in the order of `build`'s outputs: status, plots' row, loss, accuracy, Start, Stop, Look inside, timer."""
+    now, may_train = status_of(run_id, scheduler) if run_id else None, settings.read().training
+    if now is None:
+        sentence = words.RUN_UNKNOWN if run_id else words.NO_RUN
+        return (describe(None, sentence=sentence), gr.Row(visible=False), gr.skip(), gr.skip(), gr.Button(interactive=may_train),
+                gr.Button(interactive=False), gr.Button(visible=False), gr.Timer(active=False))
+    folder = scheduler.read(run_id)
+    losses, looks = curves(folder)
+    drawn = len(losses) > 0                     # a hidden plot must not be given an empty frame
+    return (describe(now, scheduler.position(run_id), stopping=folder.stop_requested()), gr.Row(visible=drawn),
+            losses if drawn else gr.skip(), looks if drawn else gr.skip(),
+            gr.Button(interactive=may_train and now.over), gr.Button(interactive=not now.over),
+            gr.Button(visible=folder.best.exists()), gr.Timer(active=not now.over))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Show a refusal to the visitor as the sentence it is."""
+    try:
+        yield
+    except (RunError, ConfigError, TypeError) as error:
+        text = str(error)
+        raise gr.Error(text[:1].upper() + text[1:], print_exception=False) from None
+
+
 def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs, run_id: gr.BrowserState, timer: gr.Timer) -> Any:
     """Lay out the tab and wire it; returns the function and outputs that show the browser's run after a page load."""
     owner, threads = settings.read(), settings.training_threads()
@@ -121,48 +149,28 @@ def build(scheduler: Scheduler, models: Models, explore: Explore, tabs: gr.Tabs,
             look = gr.Button("Look inside this model", visible=False, variant="primary", elem_id="vd-look")
     shown = [status, plots, loss, accuracy, go, halt, look, timer]
 
-    def poll(known: str | None) -> tuple[Any, ...]:
-        now = status_of(known, scheduler) if known else None
-        if now is None:
-            sentence = words.RUN_UNKNOWN if known else words.NO_RUN
-            return (describe(None, sentence=sentence), gr.Row(visible=False), gr.skip(), gr.skip(), gr.Button(interactive=owner.training),
-                    gr.Button(interactive=False), gr.Button(visible=False), gr.Timer(active=False))
-        folder = scheduler.read(known)
-        losses, looks = curves(folder)
-        drawn = len(losses) > 0         # a hidden plot must not be given an empty frame
-        return (describe(now, scheduler.position(known), stopping=folder.stop_requested()), gr.Row(visible=drawn),
-                losses if drawn else gr.skip(), looks if drawn else gr.skip(),
-                gr.Button(interactive=owner.training and now.over), gr.Button(interactive=not now.over),
-                gr.Button(visible=folder.best.exists()), gr.Timer(active=not now.over))
+    def on_poll(known: str | None) -> tuple[Any, ...]:
+        return poll(known, scheduler)
 
-    def on_start(*values: Any) -> Any:
-        try:
+    def on_start(*values: Any) -> str:
+        with refusals():
             return start(*values, scheduler)
-        except (RunError, ConfigError, TypeError) as error:
-            raise gr.Error(_sentence(error), print_exception=False) from None
 
     def on_stop(known: str | None) -> None:
-        try:
+        with refusals():
             if known:
                 scheduler.stop(known)
-        except RunError as error:
-            raise gr.Error(str(error), print_exception=False) from None
 
     quiet = {"show_progress": "hidden", "queue": False, "api_visibility": "private"}
     # queued, because only then does a refusal reach the visitor in words while unexpected errors stay hidden
     loud = {"show_progress": "hidden", "api_visibility": "private"}
-    go.click(on_start, [preset, source, unit, amount, seed, run_id], run_id, **loud).success(poll, run_id, shown, **quiet)
-    halt.click(on_stop, run_id, None, **loud).then(poll, run_id, shown, **quiet)
-    timer.tick(poll, run_id, shown, **quiet)
+    go.click(on_start, [preset, source, unit, amount, seed, run_id], run_id, **loud).success(on_poll, run_id, shown, **quiet)
+    halt.click(on_stop, run_id, None, **loud).then(on_poll, run_id, shown, **quiet)
+    timer.tick(on_poll, run_id, shown, **quiet)
     preset.change(lambda name: (measured(name, threads), *budget(name), PRESETS[name].data) if name in PRESETS else (gr.skip(),) * 4,
                   preset, [about, unit, amount, source], **quiet)
     source.change(download_note, source, note, **quiet)
     unit.change(lambda name: gr.Number(label=name.capitalize()) if name in ("minutes", "epochs") else gr.skip(), unit, amount, **quiet)
     look.click(lambda known: (known, gr.Button(visible=True), gr.Tabs(selected="explore")), run_id, [explore.run, explore.back, tabs], **quiet).then(
         explore.again, [explore.picture, explore.run], explore.viewer, api_visibility="private", **INFER)
-    return poll, shown
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return text[:1].upper() + text[1:]
+    return on_poll, shown
