@@ -55,6 +55,10 @@ def test_every_option_gives_logits_and_a_trace_equal_in_every_bit(options):
     trace = model.trace(images)
     assert trace.logits.shape == (5, 3) and trace.tokens.shape == (5, config.tokens, 10)
     assert torch.equal(trace.logits, model(images)) and torch.equal(trace.tokens, model.encode(images))
+    assert trace.lens.shape == (5, 2, 3) and torch.equal(trace.lens[:, -1], trace.logits)
+    shorter = ViT(config.with_(depth=1)).double().eval()                    # the lens after block 1: the model that ends there
+    shorter.load_state_dict({name: weight for name, weight in model.state_dict().items() if "blocks.1" not in name})
+    assert torch.allclose(trace.lens[:, 0], shorter(images), atol=1e-9)
     assert [q.shape for q in trace.queries] == [k.shape for k in trace.keys] == [(5, 2, config.tokens, 5)] * 2
 
 
@@ -86,7 +90,7 @@ def test_patches_and_their_positions_moved_together_change_nothing_and_patches_a
 
     def logits(tokens, positions):
         for block in model.blocks:
-            tokens, _, _ = block(tokens if positions is None else tokens + positions)
+            tokens, _ = block(tokens if positions is None else tokens + positions)
             positions = None
         return model.classify(model.norm(tokens))
 
@@ -167,8 +171,8 @@ def test_matrices_are_drawn_as_the_config_says():
 def test_weights_from_queries_and_keys_give_what_the_fused_attention_gave():
     block = make().blocks[0]
     z = torch.randn(5, 16, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(6))
-    out, q, k = block.attn(z)
-    v = block.attn.qkv(z).view(5, 16, 3, 2, 5).permute(2, 0, 3, 1, 4)[2]
+    out, (q, k, v, sa) = block.attn(z)
+    assert torch.allclose(attention.weights(q, k) @ v, sa, atol=1e-12)
     rebuilt = block.attn.proj((attention.weights(q, k) @ v).transpose(1, 2).reshape(5, 16, 10))
     assert torch.allclose(rebuilt, out, atol=1e-12)
 

@@ -24,6 +24,26 @@ class Trace(NamedTuple):
     tokens: Tensor                  # (B, T, D), what `encode` returns
     queries: tuple[Tensor, ...]     # L tensors (B, H, T, d)
     keys: tuple[Tensor, ...]        # L tensors (B, H, T, d)
+    lens: Tensor                    # (B, L, K), the logits if the classifier read the image after each block: the last ones are `logits`
+
+
+class Branches(NamedTuple):
+    """One pass with what gradients of the attention weights need: sa = A v, so the gradient by A is that by sa, times v transposed."""
+
+    logits: Tensor                  # (B, K)
+    queries: tuple[Tensor, ...]     # L tensors (B, H, T, d), and so are the next two
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    gathered: tuple[Tensor, ...]    # sa of equation (7), before the heads are joined
+
+
+class Seen(NamedTuple):
+    """What one block's attention worked with, each (B, H, T, d): queries, keys, values, and sa of equation (7)."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    sa: Tensor
 
 
 def patchify(images: Tensor, patch: tuple[int, int]) -> Tensor:
@@ -85,12 +105,12 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(config.dim, 3 * config.dim, bias=config.qkv_bias)
         self.proj = nn.Linear(config.dim, config.dim)
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokens (B, T, D) to what they gathered (B, T, D), and the queries and keys (B, H, T, d) that decided it."""
+    def forward(self, z: Tensor) -> tuple[Tensor, Seen]:
+        """Tokens (B, T, D) to what they gathered (B, T, D), and what decided it."""
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
         sa = F.scaled_dot_product_attention(q, k, v)                        # (6), (7) in one fused step
-        return self.proj(sa.transpose(1, 2).reshape(B, T, D)), q, k         # (8) heads side by side, then U_msa
+        return self.proj(sa.transpose(1, 2).reshape(B, T, D)), Seen(q, k, v, sa)                    # (8) heads side by side, then U_msa
 
 
 class MLP(nn.Module):
@@ -128,11 +148,11 @@ class Block(nn.Module):
         self.mlp = MLP(config)
         self.ls2 = LayerScale(config.dim) if config.layer_scale else nn.Identity()
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        branch, q, k = self.attn(self.norm1(z))
+    def forward(self, z: Tensor) -> tuple[Tensor, Seen]:
+        branch, seen = self.attn(self.norm1(z))
         z = z + self.ls1(branch)                                            # (2)
         z = z + self.ls2(self.mlp(self.norm2(z)))                           # (3)
-        return z, q, k
+        return z, seen
 
 
 class ViT(nn.Module):
@@ -140,7 +160,9 @@ class ViT(nn.Module):
 
     `model(images)` gives logits (B, K), `model.encode(images)` the hidden states (B, T, D) for another model to read, and
     `model.trace(images)` both with every block's queries and keys. Images are float (B, C, height, width), normalised; the
-    height and width may differ from the configured ones as long as they are multiples of the patch.
+    height and width may differ from the configured ones as long as they are multiples of the patch. Whoever wants to change the
+    tokens on the way (drop some, leave the positions out) takes the steps apart: `classify(transform(embed(images)))` is `model(images)`,
+    and `follow` and `branches` are `trace` and its differentiable sister from embedded tokens on.
     """
 
     def __init__(self, config: ViTConfig, generator: torch.Generator | None = None):
@@ -165,40 +187,58 @@ class ViT(nn.Module):
         self.head_dist = nn.Linear(config.dim, config.classes) if config.classes and config.distilled else None
         initialise(self, generator)
 
-    def embed(self, images: Tensor) -> Tensor:
-        """z_0 of equation (1): prefix tokens and embedded patches, with positions. (B, C, height, width) -> (B, T, D)."""
+    def embed(self, images: Tensor, *, positions: bool = True) -> Tensor:
+        """z_0 of equation (1): prefix tokens and embedded patches, with positions unless they are to be left out.
+        (B, C, height, width) -> (B, T, D)."""
         grid = self._grid(images)
         z = self.patch_embed(images)                                        # (B, N, D)
         prefix = [t.expand(len(z), -1, -1) for t in (self.cls_token, self.dist_token, self.reg_token) if t is not None]
-        if self.pos_embed is None:
+        if self.pos_embed is None or not positions:
             return torch.cat((*prefix, z), dim=1)
-        positions = resize_positions(self.pos_embed, self.config.grid, grid)
+        p_rows = resize_positions(self.pos_embed, self.config.grid, grid)
         rows = self.config.position_rows                                    # DINOv2's registers, for one, have no position
         if rows == self.config.prefix:
-            return torch.cat((*prefix, z), dim=1) + positions
+            return torch.cat((*prefix, z), dim=1) + p_rows
         p = torch.cat(prefix, dim=1)
-        return torch.cat((p[:, :rows] + positions[:, :rows], p[:, rows:], z + positions[:, rows:]), dim=1)
+        return torch.cat((p[:, :rows] + p_rows[:, :rows], p[:, rows:], z + p_rows[:, rows:]), dim=1)
+
+    def transform(self, z: Tensor) -> Tensor:
+        """Equations (2) and (3), block after block, and the last norm: embedded tokens (B, T, D) -> hidden states (B, T, D)."""
+        for block in self.blocks:
+            z, _ = block(z)
+        return self.norm(z)
 
     def encode(self, images: Tensor) -> Tensor:
         """The hidden states (B, T, D) after the last block and its norm; prefix tokens come first (`config.prefix` of them)."""
-        z = self.embed(images)
-        for block in self.blocks:
-            z, _, _ = block(z)
-        return self.norm(z)
+        return self.transform(self.embed(images))
 
     def forward(self, images: Tensor) -> Tensor:
         return self.classify(self.encode(images))
 
     def trace(self, images: Tensor) -> Trace:
         """The same pass as `forward`, with what it saw on the way."""
-        z = self.embed(images)
-        queries, keys = [], []
+        return self.follow(self.embed(images))
+
+    def follow(self, z: Tensor) -> Trace:
+        """`trace` from embedded tokens (B, T, D) on."""
+        queries, keys, lens = [], [], []
+        read = self.config.prefix if self.config.pool == "cls" else z.shape[1]              # how many tokens the classifier reads
         for block in self.blocks:
-            z, q, k = block(z)
-            queries.append(q)
-            keys.append(k)
+            z, seen = block(z)
+            queries.append(seen.q)
+            keys.append(seen.k)
+            lens.append(self.classify(self.norm(z[:, :read])))
         tokens = self.norm(z)
-        return Trace(self.classify(tokens), tokens, tuple(queries), tuple(keys))
+        logits = self.classify(tokens)
+        return Trace(logits, tokens, tuple(queries), tuple(keys), torch.stack((*lens[:-1], logits), dim=1))
+
+    def branches(self, z: Tensor) -> Branches:
+        """The same pass once more, keeping what a gradient by the attention weights needs; call it where gradients are enabled."""
+        seen = []
+        for block in self.blocks:
+            z, one = block(z)
+            seen.append(one)
+        return Branches(self.classify(self.norm(z)), *zip(*seen, strict=True))
 
     def classify(self, tokens: Tensor) -> Tensor:
         """Logits (B, K) from hidden states (B, T, D): the image's y of equation (4) through the head. K is 0 without a head."""
