@@ -14,9 +14,12 @@ from PIL import Image
 from vitdemo import data, settings
 from vitdemo.explain import explain
 from vitdemo.images import PictureError
+from vitdemo.payload import payload
 from vitdemo.runs import RunError
 from vitdemo.ui import viewer, words
 from vitdemo.ui.models import Models, describe
+from vitdemo.ui.questions import Questions
+from vitdemo.ui.results import Results
 from vitdemo.ui.upload import UploadedImage
 from vitdemo.ui.viewer import Viewer
 
@@ -44,11 +47,13 @@ def examples() -> list[tuple[str, str]]:
     return [(str(path), path.stem.removeprefix("out-").rstrip("0123456789-").replace("-", " ")) for path in found]
 
 
-def analyse(picture: str | Image.Image, run_id: str | None, models: Models, truth: str = "") -> dict[str, Any]:
-    """The viewer's value for one picture: an answer, or one sentence about why there is none."""
+def analyse(picture: str | Image.Image, run_id: str | None, models: Models, results: Results, *, truth: str = "", stays: bool = False) -> dict[str, Any]:
+    """The viewer's value for one picture: an answer, kept in `results` for what is asked about it later, or one sentence about why there
+    is none."""
     try:
         loaded = models.get(run_id)
-        return viewer.payload(explain(picture, loaded), about=describe(loaded, trained_here=bool(run_id)), truth=truth)
+        key = results.keep(explain(picture, loaded), stays=stays)
+        return payload(results.get(key).explanation, key=key, about=describe(loaded, trained_here=bool(run_id)), truth=truth)
     except (PictureError, RunError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
@@ -64,14 +69,17 @@ def random_test_picture(split: data.Part, generator: torch.Generator | None = No
     return Image.fromarray(pixels), split.classes[int(split.split.labels[index])]
 
 
-def explain_for_api(picture: str | None, models: Models) -> dict[str, Any]:
-    """Classify a picture with the model in the box and return plain lists: `classes`, `probabilities`, `grid` (rows, cols), `attention`
-    of the class token (layers, heads, rows, cols) and `prefix_attention` (layers, heads, prefix tokens): per head they sum to 1."""
+def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str, Any]:
+    """Classify a picture and return plain lists: `classes`, `probabilities`, `grid` (rows, cols), `attention` of the class token (layers,
+    heads, rows, cols), `prefix_attention` (layers, heads, prefix tokens): per head they sum to 1; and `notes` about how the picture was read.
+    `model` is "box" for the model in the box, or the id of a training run of yours."""
     if picture is None:
         raise gr.Error(words.NO_PICTURE, print_exception=False)
+    if not isinstance(model, str):
+        raise gr.Error(words.MODEL_IS_TEXT, print_exception=False)
     try:
-        result = explain(picture, models.box)
-    except PictureError as error:
+        result = explain(picture, models.get(None if model in ("", "box") else model))
+    except (PictureError, RunError) as error:
         raise gr.Error(str(error), print_exception=False) from None
     return {"classes": list(result.classes), "probabilities": result.probabilities.tolist(), "grid": list(result.grid),
             "attention": result.attention.tolist(), "prefix_attention": result.prefix_attention.tolist(), "notes": list(result.notes)}
@@ -80,6 +88,12 @@ def explain_for_api(picture: str | None, models: Models) -> dict[str, Any]:
 def build(models: Models) -> Explore:
     """Lay out the tab and wire it. Called inside `gr.Blocks`."""
     shown = examples()
+    results = Results()
+    questions = Questions(results)
+
+    def ask(request: dict[str, Any]) -> dict[str, Any]:
+        return questions.ask(request)
+
     run = gr.State(None)
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
@@ -91,17 +105,17 @@ def build(models: Models) -> Explore:
             random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
             back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm")
-            first = analyse(shown[0][0], None, models) if shown else viewer.message()
-            view = Viewer(first, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
+            first = analyse(shown[0][0], None, models, results, stays=True) if shown else viewer.message()
+            view = Viewer(first, ask=ask, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 
     def on_change(path: str | None, run_id: str | None) -> Any:
-        return gr.skip() if path is None else analyse(path, run_id, models)
+        return gr.skip() if path is None else analyse(path, run_id, models, results)
 
     def again(path: str | None, run_id: str | None) -> Any:
         """The same picture through another model; the first example where there is no picture."""
         if path is None and not shown:
             return viewer.message()
-        return analyse(path or shown[0][0], run_id, models)
+        return analyse(path or shown[0][0], run_id, models, results)
 
     def on_example(event: gr.SelectData) -> Any:
         index = event.index
@@ -116,7 +130,7 @@ def build(models: Models) -> Explore:
             pixels, label = random_test_picture(data.load_part(source, "test", size=size, channels=channels))
         except (data.DataError, RunError) as error:
             return viewer.message(str(error), failed=True), None
-        return analyse(pixels, run_id, models, truth=label), None
+        return analyse(pixels, run_id, models, results, truth=label), None
 
     changed = picture.change(on_change, [picture, run], view, show_progress="minimal", api_visibility="private", **INFER)
     changed.failure(lambda: viewer.message(words.NOT_AN_UPLOAD, failed=True), None, view, api_visibility="private")
@@ -133,13 +147,14 @@ def _public_endpoint(models: Models) -> None:
     """`/explain` for gradio_client: the only documented endpoint. Its parts are never seen."""
     with gr.Row(visible=False):
         picture = UploadedImage(label="picture")
+        model = gr.Textbox("box", label="model")
         result = gr.JSON(label="explanation")
         ask = gr.Button()
 
-    def explain_picture(picture: str | None) -> dict[str, Any]:
-        return explain_for_api(picture, models)
+    def explain_picture(picture: str | None, model: str = "box") -> dict[str, Any]:
+        return explain_for_api(picture, model, models)
 
     explain_picture.__doc__ = explain_for_api.__doc__
-    ask.click(explain_picture, picture, result, api_name="explain", **INFER)
+    ask.click(explain_picture, [picture, model], result, api_name="explain", **INFER)
 
 

@@ -19,8 +19,8 @@ def theme() -> gr.themes.Base:
 
 
 CSS = """
-:root { --vd-accent: #1d4ed8; }
-.dark { --vd-accent: #93c5fd; }
+:root { --vd-accent: #1d4ed8; --vd-on-accent: #ffffff; }
+.dark { --vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; }
 button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 .gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; }
 .vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }

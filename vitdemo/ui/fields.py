@@ -1,0 +1,121 @@
+"""What a page, or anyone who poses as one, writes into a request: every field checked, every refusal one sentence."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from vitdemo.explain import Explanation
+
+KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")
+FUSIONS = ("mean", "min", "max")
+
+
+class RequestError(ValueError):
+    """A request that cannot be answered as it is; the message is one sentence that names the field."""
+
+
+def whole(fields: dict[str, Any], name: str, most: int, *, least: int = 0, default: int | None = None) -> int:
+    """A whole number from `least` to `most`; `default` where the field is missing or null."""
+    value = fields.get(name)
+    if value is None and default is not None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise RequestError(f"{name} must be a whole number from {least} to {most}, not {brief(value)}")
+    return value
+
+
+def number(fields: dict[str, Any], name: str, most: float, *, default: float) -> float:
+    """A number from 0 to `most`; `default` where the field is missing or null."""
+    value = fields.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:        # NaN is in no range
+        raise RequestError(f"{name} must be a number from 0 to {most:g}, not {brief(value)}")
+    return float(value)
+
+
+def choice(fields: dict[str, Any], name: str, choices: Sequence[str], *, default: str | None = None) -> str:
+    """One of `choices`; `default` where the field is missing or null."""
+    value = fields.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str) or value not in choices:
+        raise RequestError(f"{name} must be one of {', '.join(choices)}, not {brief(value)}")
+    return value
+
+
+def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = fields.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise RequestError(f"{name} must be true or false, not {brief(value)}")
+    return value
+
+
+def patches(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...]:
+    """A list of patches, each a whole number below `count`; empty where the field is missing or null."""
+    value = fields.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > count:
+        raise RequestError(f"{name} must be a list of at most {count} patches, not {brief(value)}")
+    for patch in value:
+        if isinstance(patch, bool) or not isinstance(patch, int) or not 0 <= patch < count:
+            raise RequestError(f"{name} must hold patches from 0 to {count - 1}, not {brief(patch)}")
+    return tuple(value)
+
+
+def klass(fields: dict[str, Any], explanation: Explanation, *, required: bool = True) -> int:
+    """The number of a class of the model; the most probable one where the field is missing or null and not `required`."""
+    known = len(explanation.classes)
+    if not known:
+        raise RequestError("this model has no classes: it was trained without a head, so no map can speak for one")
+    return whole(fields, "klass", known - 1, default=None if required else int(explanation.probabilities.argmax()))
+
+
+def view(fields: dict[str, Any], explanation: Explanation) -> dict[str, Any]:
+    """The view of a request with every field in range; those that do not matter for its kind are at their defaults, so that two requests
+    for the same map give equal views."""
+    value = fields.get("view")
+    if not isinstance(value, dict):
+        raise RequestError(f"view must be an object that says which map is meant, not {brief(value)}")
+    layers, heads = explanation.attention.shape[:2]
+    kind = choice(value, "kind", KINDS)
+    clean = {"kind": kind, "direction": "reads", "token": None, "layer": layers - 1, "head": "mean", "up_to": layers, "fusion": "mean",
+             "discard": 0.0, "klass": None}
+    if kind == "attention":
+        clean["direction"] = choice(value, "direction", ("reads", "read_by"), default="reads")
+        clean["token"] = _token(value, explanation, clean["direction"])
+        clean["layer"] = whole(value, "layer", layers - 1, default=layers - 1)
+        named = value.get("head") is None or isinstance(value["head"], str)
+        clean["head"] = choice(value, "head", FUSIONS, default="mean") if named else whole(value, "head", heads - 1)
+    elif kind == "rollout":
+        clean["up_to"] = whole(value, "up_to", layers, least=1, default=layers)
+        clean["fusion"] = choice(value, "fusion", FUSIONS, default="mean")
+        clean["discard"] = number(value, "discard", 0.99, default=0.0)
+    elif kind in ("relevance", "occlusion"):
+        clean["klass"] = klass({"klass": value.get("klass", fields.get("klass"))}, explanation)
+    return clean
+
+
+def _token(value: dict[str, Any], explanation: Explanation, direction: str) -> int | None:
+    """The token a view is about: None for the reader, which is a token of its own unless the model averages its patches."""
+    class_token = explanation.loaded.config.pool == "cls"
+    if value.get("token") is None and direction == "read_by" and not class_token:
+        raise RequestError("nobody reads the average patch: it is no token, so choose one")
+    token = None if value.get("token") is None else whole(value, "token", explanation.tokens - 1)
+    return None if class_token and token == 0 and direction == "reads" else 0 if token is None and direction == "read_by" else token
+
+
+def brief(value: Any) -> str:
+    """A value as a refusal quotes it: short, whatever was sent."""
+    if isinstance(value, (list, dict)):
+        return f"a {'list' if isinstance(value, list) else 'object'} of {len(value)}"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**12:
+        return "a huge number"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a number that is not finite"
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    return f"{value!r:.40}"

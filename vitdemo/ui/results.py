@@ -1,0 +1,124 @@
+"""Where answers are kept for the questions that come after: one bounded store for all visitors, each answer under a key nobody can guess."""
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from PIL import Image
+from torch import Tensor
+
+from vitdemo.explain import Explanation
+from vitdemo.geometry import Geometry
+
+LIMIT_BYTES = 256 * 2**20
+LONGEST_SIDE = 1600                             # of a kept picture, in pixels: more than any view of it shows
+REMEMBERED = 64                                 # things worked out about one result that are kept beside it
+
+T = TypeVar("T")
+
+
+class Gone(ValueError):
+    """There is no result under this key: it had to make room for newer ones, or there never was one."""
+
+
+@dataclass(eq=False)
+class Kept:
+    """A result with what was worked out about it since. `turn` is held by whoever works long on it, so that nothing is worked out twice."""
+
+    explanation: Explanation
+    size: int                                   # in bytes
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    _remembered: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def remember(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What is kept under `name`, made now if it is not there. Of many things the ones used last stay."""
+        with self._lock:
+            if name in self._remembered:
+                self._remembered.move_to_end(name)
+                return self._remembered[name]
+        made = make()                                                       # outside the lock: it may take long, or ask for other names
+        with self._lock:
+            made = self._remembered.setdefault(name, made)                  # whoever was first
+            while len(self._remembered) > REMEMBERED:
+                self._remembered.popitem(last=False)
+        return made
+
+    def forget(self, name: Hashable) -> None:
+        with self._lock:
+            self._remembered.pop(name, None)
+
+
+class Results:
+    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels (models are shared and do not count). Thread-safe."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES):
+        self._limit = limit_bytes
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+
+    def keep(self, explanation: Explanation) -> str:
+        """Keep a compact copy of `explanation`; the key to ask for it. The newest one stays whatever its size."""
+        kept = compact(explanation)
+        entry, key = Kept(kept, size_of(kept)), secrets.token_urlsafe(16)
+        with self._lock:
+            self._kept[key] = entry
+            self._bytes += entry.size
+            while self._bytes > self._limit and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= oldest.size
+        return key
+
+    def get(self, key: str) -> Kept:
+        """What is kept under `key`. Raises Gone."""
+        with self._lock:
+            if key not in self._kept:
+                raise Gone("this result is no longer kept: please upload the picture again")
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def bytes(self) -> int:
+        """What is kept, in bytes."""
+        return self._bytes
+
+
+def compact(explanation: Explanation) -> Explanation:
+    """The same explanation in less memory: its picture at most LONGEST_SIDE pixels long, and of the trace no more than it names (queries
+    and keys are views into one tensor with the values, which would stay alive with them)."""
+    trace = explanation.trace
+    trace = trace._replace(queries=tuple(_own(q) for q in trace.queries), keys=tuple(_own(k) for k in trace.keys))
+    picture, geometry = explanation.picture, explanation.geometry
+    scale = LONGEST_SIDE / max(picture.size)
+    if scale < 1:
+        width, height = (max(1, round(side * scale)) for side in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2.0)
+        geometry = _scaled(geometry, (height, width))
+    return replace(explanation, trace=trace, picture=picture, geometry=geometry)
+
+
+def size_of(explanation: Explanation) -> int:
+    """Bytes of an explanation's tensors, arrays and pixels, what several of them share counted once."""
+    trace = explanation.trace
+    storages = [t.untyped_storage() for t in (trace.logits, trace.tokens, trace.lens, *trace.queries, *trace.keys, explanation.tensor)]
+    arrays = (explanation.probabilities, explanation.lens, explanation.attention, explanation.prefix_attention)
+    pixels = sum(image.width * image.height * len(image.getbands()) for image in (explanation.picture, explanation.seen))
+    return sum({s.data_ptr(): s.nbytes() for s in storages}.values()) + sum(array.nbytes for array in arrays) + pixels
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """`tensor` with memory of its own, and no more than it needs."""
+    return tensor if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size() else tensor.clone()
+
+
+def _scaled(geometry: Geometry, size: tuple[int, int]) -> Geometry:
+    down, across = size[0] / geometry.original[0], size[1] / geometry.original[1]
+    top, left, bottom, right = geometry.crop
+    return replace(geometry, original=size, crop=(top * down, left * across, bottom * down, right * across))

@@ -1,0 +1,40 @@
+"""A door for work that takes long: few at a time, a short line before it, and a sentence for those who find the line full."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Busy(ValueError):
+    """The line is full, or did not move for too long."""
+
+
+class Slots:
+    """At most `working` at a time. Up to `waiting` more stand in line, each at most `patience` seconds: who waits holds one of the few
+    threads that serve the page."""
+
+    def __init__(self, working: int, waiting: int, patience: float):
+        self._room = threading.BoundedSemaphore(working + waiting)
+        self._working = threading.BoundedSemaphore(working)
+        self._patience = patience
+
+    @contextmanager
+    def one(self, turn: threading.Lock) -> Iterator[None]:
+        """Hold `turn`, the lock of what is worked on, and one slot. Raises Busy."""
+        if not self._room.acquire(blocking=False):
+            raise Busy("many people are asking at the same time: please try again in a moment")
+        try:
+            with _held(turn, self._patience), _held(self._working, self._patience):
+                yield
+        finally:
+            self._room.release()
+
+
+@contextmanager
+def _held(lock: "threading.Lock | threading.BoundedSemaphore", patience: float) -> Iterator[None]:
+    if not lock.acquire(timeout=patience):
+        raise Busy("the computer is busy with other questions: please try again in a moment")
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,99 @@
+// The browser's half of the viewer. `props.value` is what vitdemo.payload made; everything is drawn from it, text only as text nodes.
+// The parts of this folder are joined in order into one function of (element, props, server, watch).
+const STEPS = 65535;
+const COLOUR_TABLES = "COLOURS";
+const root = element.querySelector(".vd");
+const $ = (name) => root.querySelector(".vd-" + name);
+const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + "%";
+
+let result = null;         // the Result on screen
+const view = { kind: "attention", direction: "reads", token: null, layer: 0, head: "mean", up_to: 1, fusion: "mean", discard: 0, klass: 0, second: null };
+const look = { opacity: 65, colours: "cividis", grid: true, own: false };
+let hovered = null;        // index of the patch under the pointer
+
+// An element with text and children, never with markup: make("p", { class: "vd-x", text: name }, child, ...).
+function make(tag, settings = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(settings)) {
+    if (name === "text") node.textContent = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (typeof value === "boolean") { if (value) node.setAttribute(name, ""); }
+    else if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// Weights (layers, heads, T) from 16-bit shares of each head's largest.
+function unpack(packed) {
+  const [layers, heads, tokens] = packed.shape, raw = atob(packed.data), out = new Float32Array(layers * heads * tokens);
+  for (let i = 0; i < out.length; i++) out[i] = (raw.charCodeAt(2 * i) + 256 * raw.charCodeAt(2 * i + 1)) / STEPS * packed.highs[Math.floor(i / tokens)];
+  return { layers, heads, tokens, weights: out };
+}
+
+function picture(url) {
+  return new Promise((resolve, reject) => { const image = new Image(); image.onload = () => resolve(image); image.onerror = reject; image.src = url; });
+}
+
+// One answer of the model: a payload with its pictures decoded, and what was asked about it since.
+class Result {
+  constructor(value) {
+    Object.assign(this, value);
+    this.prefix = value.prefix_names.length;
+    this.patches = value.rows * value.cols;
+    this.tokens = this.prefix + this.patches;
+    this.first = value.pool === "cls" ? 0 : null;           // the reader: a token, or the average patch
+    this.answers = new Map();
+    this.own = unpack(value.reads);
+  }
+  static async of(value) {
+    const made = new Result(value);
+    [made.photo, made.input] = await Promise.all([picture(value.picture), picture(value.seen)]);
+    return made;
+  }
+  tokenName(token) {
+    if (token === null) return "the average patch";
+    if (token < this.prefix) return (this.prefix_names[token].startsWith("register") ? "" : "the ") + this.prefix_names[token];
+    const patch = token - this.prefix;
+    return "the patch in row " + (Math.floor(patch / this.cols) + 1) + ", column " + (patch % this.cols + 1);
+  }
+}
+
+// Asks the server about a result; the same question is asked once. Rejects with an Error whose message is a sentence for people.
+function ask(about, request) {
+  const key = JSON.stringify(request);
+  if (!about.answers.has(key)) {
+    const answer = askAgain(about, request);
+    about.answers.set(key, answer);
+    answer.catch(() => about.answers.delete(key));
+  }
+  return about.answers.get(key);
+}
+
+async function askAgain(about, request) {
+  let answer;
+  try {
+    answer = await server.ask({ ...request, key: about.key });
+  } catch (failure) {
+    throw new Error("The server does not answer: is the program still running, and the network there?");
+  }
+  if (!answer || answer.error) throw new Error(answer ? answer.error : "The server gave no answer: please try again.");
+  return answer;
+}
+
+// Every change of what is shown goes through here: clamped, drawn, and told to the open panel.
+function change(changes = {}, { quiet = false } = {}) {
+  Object.assign(view, changes);
+  if (!result) return;
+  view.layer = Math.max(0, Math.min(result.layers - 1, view.layer));
+  view.up_to = view.layer + 1;
+  if (typeof view.head === "number" && !(view.head >= 0 && view.head < result.heads)) view.head = "mean";
+  if (view.token !== null && !(view.token >= 0 && view.token < result.tokens)) view.token = result.first;
+  if (view.token === null && result.first !== null) view.token = result.first;
+  if (view.token === null) view.direction = "reads";
+  if (!(view.klass >= 0 && view.klass < result.known)) view.klass = 0;
+  if (view.second !== null && !(view.second >= 0 && view.second < result.known)) view.second = null;
+  if (view.kind === "relevance" && !result.known) view.kind = "attention";
+  draw();
+  if (!quiet) { updatePanels(); announce(); }
+}

@@ -1,0 +1,151 @@
+// Which map the view names, how its colours are scaled, and what it says in words.
+const KINDS = {
+  attention: {
+    name: "Attention", line: "Attention: how much one token reads from every other, in one layer and head.",
+    more: "Equation (6) of the paper, appendix A: softmax of queries times keys. Each row sums to 1. It misleads when read as a reason: it shows where a head looks, " +
+      "not what it does with what it finds there, and a token may by then hold what it gathered from others.",
+  },
+  rollout: {
+    name: "Rollout", line: "Rollout: attention followed through all layers up to the chosen one, as if information only flowed along it.",
+    more: "Abnar and Zuidema 2020, Quantifying Attention Flow in Transformers: per layer (A + I) / 2, multiplied up. Discarding the weakest weights follows Gildenblat's vit-explain. " +
+      "It misleads because it knows neither values, nor the MLPs, nor the class: every class gets the same map.",
+  },
+  relevance: {
+    name: "Class relevance", line: "Class relevance: attention that speaks for one class, weighted by its gradient and added up over the layers.",
+    more: "Chefer, Gur and Wolf, Generic Attention-model Explainability, ICCV 2021, equations (5) and (6): the positive part of gradient times attention, mean over heads. " +
+      "It misleads because only what speaks for the class is kept, and a gradient tells about small changes, not about removing a patch. Test it.",
+  },
+};
+
+// Rows (or columns) of one token in all layers and heads; null while the server is asked.
+function rowsOf(about, token, direction) {
+  if (direction === "reads" && token === about.first) return about.own;
+  const answer = settled(about, { question: "token", token });
+  if (!answer) return null;
+  const field = direction === "reads" ? "reads" : "read_by";
+  answer.unpacked ??= {};
+  return (answer.unpacked[field] ??= unpack(answer[field]));
+}
+
+// The answer to a question if it is there; else the question is asked, the page redrawn when it comes, and null returned.
+function settled(about, request) {
+  const key = JSON.stringify(request);
+  about.ready ??= new Map();
+  if (about.ready.has(key)) return about.ready.get(key);
+  if (!about.asking?.has(key)) {
+    (about.asking ??= new Set()).add(key);
+    ask(about, request).then(
+      (answer) => { about.ready.set(key, answer); about.asking.delete(key); about.trouble = ""; change({}); },
+      (failure) => { about.trouble = failure.message; draw(); setTimeout(() => about.asking.delete(key), 2000); });
+  }
+  return null;
+}
+
+// The map of `view` as Float32Array over tokens, or null while it is on its way. Layer and head are bent to the model's own range.
+function mapOf(about, wanted = view) {
+  if (wanted.kind === "rollout") return single(about, { question: "rollout", up_to: Math.min(wanted.up_to, about.layers), fusion: wanted.fusion, discard: wanted.discard });
+  if (wanted.kind === "relevance") return single(about, { question: "relevance", klass: wanted.klass });
+  const all = rowsOf(about, tokenFor(about, wanted), wanted.direction);
+  return all && fuse(all, Math.min(wanted.layer, about.layers - 1), typeof wanted.head === "number" && wanted.head >= about.heads ? "mean" : wanted.head);
+}
+
+function tokenFor(about, wanted) {
+  if (wanted.token === null || wanted.token === result.first) return about.first;
+  return wanted.token < about.tokens ? wanted.token : about.first;
+}
+
+function single(about, request) {
+  const answer = settled(about, request);
+  return answer && (answer.vector ??= unpack(answer.map).weights);
+}
+
+function fuse({ heads, tokens, weights }, layer, head) {
+  const start = layer * heads * tokens;
+  if (typeof head === "number") return weights.subarray(start + head * tokens, start + (head + 1) * tokens);
+  const out = weights.slice(start, start + tokens);
+  for (let h = 1; h < heads; h++) for (let i = 0; i < tokens; i++) {
+    const w = weights[start + h * tokens + i];
+    out[i] = head === "mean" ? out[i] + w : head === "min" ? Math.min(out[i], w) : Math.max(out[i], w);
+  }
+  if (head === "mean") for (let i = 0; i < tokens; i++) out[i] /= heads;
+  return out;
+}
+
+function largest(vector, from) {
+  let high = 0;
+  for (let i = from; i < vector.length; i++) if (vector[i] > high) high = vector[i];
+  return high;
+}
+
+// The largest patch weight of any head of a layer: one scale for the layer.
+function layerHigh(about, all, layer) {
+  let high = 0;
+  for (let h = 0; h < all.heads; h++) high = Math.max(high, largest(fuse(all, layer, h), about.prefix));
+  return high;
+}
+
+// What the colours of a map run up to: its layer's largest weight, or its own where heads are rescaled or there is but one map.
+function highOf(about, vector, wanted = view) {
+  if (wanted.kind !== "attention" || look.own) return largest(vector, about.prefix);
+  return layerHigh(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1));
+}
+
+const headName = (head) => typeof head === "number" ? "head " + (head + 1) : { mean: "mean of the heads", min: "least of the heads", max: "most of the heads" }[head];
+const className = (about, k) => about.knows[k] ?? "class " + k;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+function titleOf(about, wanted = view) {
+  if (wanted.kind === "rollout") return "Rollout up to layer " + Math.min(wanted.up_to, about.layers) + ", " + wanted.fusion + " of the heads";
+  if (wanted.kind === "relevance") return "What speaks for " + className(about, wanted.klass);
+  return "Layer " + (Math.min(wanted.layer, about.layers - 1) + 1) + ", " + headName(wanted.head);
+}
+
+// One patch in words: where, how much, and how that compares with an even share.
+function patchSentence(about, vector, patch, wanted = view) {
+  const w = vector[about.prefix + patch], where = "Row " + (Math.floor(patch / about.cols) + 1) + ", column " + (patch % about.cols + 1);
+  if (wanted.kind === "relevance") {
+    const even = sum(vector, about.prefix) / about.patches;
+    return where + ": relevance " + w.toPrecision(3) + (even > 0 ? ", " + (w / even).toFixed(1) + " times the average patch." : ".");
+  }
+  return where + ": weight " + w.toFixed(4) + ", " + (w / about.uniform).toFixed(1) + " times an even share (1/" + about.tokens + " = " + about.uniform.toFixed(4) + ").";
+}
+
+function sum(vector, from = 0, to = vector.length) {
+  let total = 0;
+  for (let i = from; i < to; i++) total += vector[i];
+  return total;
+}
+
+// Which ninth of the picture holds most of a map, in words, and its share of what the patches get.
+function region(about, vector) {
+  const ninths = new Float64Array(9), total = sum(vector, about.prefix);
+  for (let i = 0; i < about.patches; i++)
+    ninths[3 * Math.floor(3 * Math.floor(i / about.cols) / about.rows) + Math.floor(3 * (i % about.cols) / about.cols)] += vector[about.prefix + i];
+  const best = ninths.indexOf(Math.max(...ninths)), names = ["upper left", "upper middle", "upper right", "middle left", "centre", "middle right", "lower left", "lower middle", "lower right"];
+  return { name: names[best], share: total > 0 ? ninths[best] / total : 0 };
+}
+
+// The whole map in words: who reads, where most, how much of it goes to tokens that are no patch.
+function mapSentence(about, vector, wanted = view) {
+  const total = sum(vector, about.prefix), high = largest(vector, about.prefix), best = vector.indexOf(high, about.prefix) - about.prefix;
+  const spot = "row " + (Math.floor(best / about.cols) + 1) + ", column " + (best % about.cols + 1);
+  let even = true;
+  for (let i = about.prefix; i < vector.length; i++) if (Math.abs(vector[i] - vector[about.prefix]) > 1e-6 * (high || 1)) even = false;
+  const where = even ? "every patch alike" : "most from " + spot;
+  const { name, share } = region(about, vector), area = even ? "" : "; the " + name + " of the picture holds " + percent(share) + " of what goes to patches";
+  if (wanted.kind === "relevance")
+    return titleOf(about, wanted) + ": " + (even ? "every patch alike" : "most in " + spot + "; the " + name + " of the picture holds " + percent(share) + " of it") + ".";
+  const times = (high / about.uniform).toFixed(1) + " times an even share";
+  const token = tokenFor(about, wanted), who = about.tokenName(token), prefix = sum(vector, 0, about.prefix);
+  if (wanted.kind === "rollout")
+    return titleOf(about, wanted) + ": " + about.tokenName(about.first) + " gathers " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) + " comes from tokens that are no patch.";
+  if (wanted.direction === "read_by")
+    return titleOf(about, wanted) + ": " + who + " is read " + (even ? "by every patch alike" : "most by " + spot) + " (" + percent(high) + " of what that patch reads, " + times + "); all readers together give it " +
+      sum(vector).toFixed(2) + " (an even share would be 1.00), " + prefix.toFixed(2) + " of it from tokens that are no patch.";
+  return titleOf(about, wanted) + ": " + who + " reads " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) +
+    " goes to tokens that are no patch" + (prefix >= 0.005 && about.prefix > 1 ? " (" + prefixParts(about, vector) + ")" : "") + "; all together " + sum(vector).toFixed(2) + ".";
+}
+
+function prefixParts(about, vector) {
+  return about.prefix_names.map((name, i) => name + " " + percent(vector[i])).slice(0, 6).join(", ");
+}

@@ -1,0 +1,149 @@
+// The large picture, its sentence, its scale, and the controls under it.
+const other = { result: null, view: null, title: "", flicker: false };      // what stands beside the picture, if anything
+let marked = new Set();    // patches chosen for surgery
+let parts = {};            // the controls, by name
+
+function buildStage() {
+  const pick = (name, kind) => (event) => change({ [name]: kind === "number" ? Number(event.target.value) : event.target.value });
+  for (const key of Object.keys(KINDS))
+    $("kinds").append(make("button", { type: "button", class: "vd-chip", "data-kind": key, text: KINDS[key].name, onclick: () => change({ kind: key }) }));
+  const layer = make("input", { class: "vd-layer", type: "range", min: 1, max: 1, step: 1, value: 1, oninput: (e) => change({ layer: Number(e.target.value) - 1 }) });
+  const opacity = make("input", { class: "vd-opacity", type: "range", min: 0, max: 100, step: 1, value: look.opacity, oninput: (e) => { look.opacity = Number(e.target.value); draw(); } });
+  const colours = make("select", { class: "vd-colours", "aria-label": "Colours", onchange: (e) => { look.colours = e.target.value; drawScale(); change({}); } },
+    ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name })));
+  const tick = (name, text) => make("label", {}, make("input", { class: "vd-" + name, type: "checkbox", ...(look[name] ? { checked: true } : {}), oninput: (e) => { look[name] = e.target.checked; change({}); } }), " " + text);
+  const fusion = make("select", { class: "vd-fusion", onchange: pick("fusion") }, ...["mean", "min", "max"].map((name) => make("option", { value: name, text: name })));
+  const discard = make("input", { class: "vd-discard", type: "range", min: 0, max: 95, step: 5, value: 0, onchange: (e) => change({ discard: Number(e.target.value) / 100 }) });
+  const klass = make("select", { class: "vd-klass", onchange: pick("klass", "number") });
+  const second = make("select", { class: "vd-klass-two", onchange: (e) => change({ second: e.target.value === "" ? null : Number(e.target.value) }) });
+  parts = { layer, opacity, colours, fusion, discard, klass, second };
+  parts.layerName = make("span", { class: "vd-layer-name", text: "Layer" });
+  parts.heads = make("div", { class: "vd-row vd-head-chips", role: "group", "aria-label": "Head" });
+  parts.tokens = make("div", { class: "vd-row vd-token-chips", role: "group", "aria-label": "Token" });
+  parts.direction = make("div", { class: "vd-row vd-direction", role: "group", "aria-label": "Direction" },
+    ...[["reads", "what it reads"], ["read_by", "who reads it"]].map(([key, text]) => make("button", { type: "button", class: "vd-chip", "data-direction": key, text, onclick: () => change({ direction: key }) })));
+  parts.layerRow = make("label", { class: "vd-wide" }, parts.layerName, layer);
+  parts.attentionRows = make("div", { class: "vd-lines" }, line("Head", parts.heads), line("Token", parts.tokens, parts.direction));
+  parts.discardName = make("span", { text: "Discard" });
+  parts.rolloutRows = make("div", { class: "vd-lines" }, line("Heads joined by", fusion), make("label", { class: "vd-wide" }, parts.discardName, discard));
+  parts.relevanceRows = make("div", { class: "vd-lines" }, line("Class", klass), line("Beside it", second));
+  $("controls").append(parts.layerRow, parts.attentionRows, parts.rolloutRows, parts.relevanceRows,
+    make("div", { class: "vd-row vd-look" }, make("label", { class: "vd-wide" }, make("span", { text: "Opacity" }), opacity), make("label", {}, "Colours ", colours), tick("grid", "Patch grid"), tick("own", "Rescale each head")),
+    buildCompare(), buildKeys());
+  $("actions").hidden = Boolean(props.report);
+  $("try").addEventListener("click", () => openPanel("test", { act: true }));
+}
+
+const line = (text, ...things) => make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text }), ...things);
+
+function showControls() {
+  for (const button of $("kinds").children) {
+    button.setAttribute("aria-pressed", String(button.dataset.kind === view.kind));
+    button.disabled = button.dataset.kind === "relevance" && !result.known;
+  }
+  $("about-kind").querySelector("summary").textContent = KINDS[view.kind].line;
+  $("about-kind").querySelector("p").textContent = KINDS[view.kind].more;
+  parts.layer.max = result.layers;
+  parts.layer.value = view.layer + 1;
+  parts.layerName.textContent = (view.kind === "rollout" ? "Up to layer " : "Layer ") + (view.layer + 1) + " of " + result.layers;
+  parts.layerRow.hidden = view.kind === "relevance";
+  parts.attentionRows.hidden = view.kind !== "attention";
+  parts.rolloutRows.hidden = view.kind !== "rollout";
+  parts.relevanceRows.hidden = view.kind !== "relevance";
+  parts.fusion.value = view.fusion;
+  parts.discard.value = Math.round(100 * view.discard);
+  parts.discardName.textContent = "Discard the weakest " + Math.round(100 * view.discard) + "%";
+  parts.klass.value = view.klass;
+  parts.second.value = view.second ?? "";
+  for (const chip of parts.heads.children) chip.setAttribute("aria-pressed", String(chip.dataset.head === String(view.head)));
+  for (const chip of parts.direction.children) {
+    chip.setAttribute("aria-pressed", String(chip.dataset.direction === view.direction));
+    chip.disabled = view.token === null && chip.dataset.direction === "read_by";
+  }
+  const pinned = view.token !== null && view.token >= result.prefix;
+  for (const chip of parts.tokens.children) {
+    if (chip.dataset.token === "patch") { chip.hidden = !pinned; chip.textContent = pinned ? result.tokenName(view.token).replace("the patch in ", "") + " ×" : ""; }
+    chip.setAttribute("aria-pressed", String(chip.dataset.token === "patch" ? pinned : chip.dataset.token === String(view.token)));
+  }
+}
+
+// What depends on the result only: chips for its heads and prefix tokens, its classes.
+function fillControls() {
+  const chip = (name, value, text, act) => make("button", { type: "button", class: "vd-chip", ["data-" + name]: value, text, onclick: act });
+  parts.heads.replaceChildren(...["mean", "min", "max"].map((head) => chip("head", head, head, () => change({ head }))),
+    ...Array.from({ length: result.heads }, (_, h) => chip("head", h, h + 1, () => change({ head: h }))));
+  [...parts.heads.children].slice(3).forEach((button, h) => button.setAttribute("aria-label", "head " + (h + 1)));
+  const names = result.prefix_names.map((name, i) => chip("token", i, name, () => change({ token: i })));
+  if (result.first === null) names.unshift(chip("token", "null", "average patch", () => change({ token: null, direction: "reads" })));
+  parts.tokens.replaceChildren(...names, chip("token", "patch", "", () => change({ token: result.first })),
+    make("span", { class: "vd-hint", text: "or click a patch" }));
+  const order = result.top.map(([name]) => result.knows.indexOf(name)).filter((k) => k >= 0);
+  const rest = Array.from({ length: result.known }, (_, k) => k).filter((k) => !order.includes(k));
+  const options = () => [...order, ...rest].map((k) => make("option", { value: k, text: className(result, k) }));
+  parts.klass.replaceChildren(...options());
+  parts.second.replaceChildren(make("option", { value: "", text: "no second class" }), ...options());
+}
+
+function marksOf(about) {
+  const marks = [...marked].filter((patch) => about === result && patch < about.patches).map((patch) => ({ patch, dashed: true }));
+  if (view.kind === "attention" && view.token !== null && view.token >= about.prefix && view.token < about.tokens) marks.push({ patch: view.token - about.prefix });
+  if (hovered !== null && hovered < about.patches) marks.push({ patch: hovered });
+  return marks;
+}
+
+// The picture of the stage: one or two panes on one scale.
+function draw() {
+  if (!result) return;
+  const pair = beside(), map = mapOf(result), otherMap = pair && mapOf(pair.result, pair.view);
+  let high = map ? highOf(result, map) : 0;
+  if (otherMap && pair.view.kind === view.kind) high = Math.max(high, highOf(pair.result, otherMap, pair.view));
+  const two = Boolean(pair) && !other.flicker, room = $("panes").clientWidth || 640;
+  const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
+  const swapped = Boolean(pair) && other.flicker && other.phase;
+  const front = swapped ? pair.result : result, frontMap = swapped ? otherMap : map, frontView = swapped ? pair.view : view;
+  root.dataset.two = two;
+  const main = $("main");
+  main.style.width = side(front) + "px";
+  paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front) });
+  main.setAttribute("aria-label", "The picture with " + capital(titleOf(front, frontView)).replace(/^./, (c) => c.toLowerCase()) + (frontView.kind === "attention" ? ": what " + front.tokenName(tokenFor(front, frontView)) + (frontView.direction === "reads" ? " reads" : " is read by") : ""));
+  main.previousElementSibling.textContent = pair ? (swapped ? pair.title : pair.own) : "";
+  $("second").hidden = !two;
+  if (two) {
+    const second = $("other");
+    second.style.width = side(pair.result) + "px";
+    paint(second, pair.result, otherMap, high, side(pair.result), { grid: look.grid, marks: marksOf(pair.result) });
+    second.previousElementSibling.textContent = pair.title;
+    second.setAttribute("aria-label", pair.title);
+  }
+  drawWords(map, otherMap, pair, high);
+  showControls();
+  drawWall();
+}
+
+function drawWords(map, otherMap, pair, high) {
+  const trouble = result.trouble || (pair && pair.result.trouble);
+  let words = !map ? (trouble || "Asking …") : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
+  if (map && pair && !otherMap) words += " " + (trouble || "Asking for the other …");
+  if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null && hovered < pair.result.patches ? patchSentence(pair.result, otherMap, hovered, pair.view) : mapSentence(pair.result, otherMap, pair.view));
+  $("readout").textContent = words;
+  $("high").textContent = high > 0 ? (view.kind === "relevance" ? high.toPrecision(2) : high.toFixed(3)) : "0";
+  const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);
+  $("unit").textContent = (view.kind === "attention" ? "attention weight, " : view.kind === "rollout" ? "rollout weight, " : "relevance, ") + scale + (pair ? " and both pictures" : "") +
+    (view.kind !== "relevance" ? "; the mark is an even share, 1/" + result.tokens : "");
+  const even = high > 0 && view.kind !== "relevance" ? result.uniform / high : 2;
+  $("even").hidden = even > 1;
+  $("even").style.left = 100 * Math.min(1, even) + "%";
+  root.dataset.layer = view.layer + 1;
+}
+
+function drawScale() {
+  const ctx = $("scale").getContext("2d");
+  COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, 14); });
+}
+
+// Says in words where the head looks, to screen readers, once things have come to rest.
+let speaking = 0;
+function announce() {
+  clearTimeout(speaking);
+  speaking = setTimeout(() => { $("live").textContent = $("readout").textContent; }, 350);
+}

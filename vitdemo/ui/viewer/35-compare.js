@@ -1,0 +1,83 @@
+// What stands beside the picture on the same scale: the untrained twin, a pinned result, a second class, the picture after surgery.
+let pinned = null;         // a Result that was kept, with its title
+let operated = null;       // the Result of the last surgery on the picture that is shown
+
+const COMPARE = { none: "nothing", twin: "the untrained twin", pinned: "the pinned result", surgery: "the picture after surgery" };
+
+function buildCompare() {
+  parts.compare = make("select", { class: "vd-compare", "aria-label": "Compare with", onchange: () => compareWith(parts.compare.value) });
+  parts.flicker = make("input", { class: "vd-flicker", type: "checkbox", oninput: (e) => { other.flicker = e.target.checked; beat(); change({}); } });
+  parts.flickerLabel = make("label", {}, parts.flicker, " Flicker instead of side by side");
+  parts.pin = make("button", { type: "button", class: "vd-button vd-pin", text: "Pin this result", onclick: pin });
+  parts.compareNote = make("p", { class: "vd-hint vd-compare-note" });
+  return make("div", { class: "vd-lines" }, make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text: "Compare with" }), parts.compare, parts.pin, parts.flickerLabel), parts.compareNote);
+}
+
+function showCompare() {
+  const choices = Object.keys(COMPARE).filter((key) => key === "none" || key === "twin" || (key === "pinned" && pinned) || (key === "surgery" && operated));
+  const texts = choices.map((key) => key === "pinned" ? COMPARE.pinned + ": " + pinned.title : COMPARE[key]);
+  const now = other.kind && choices.includes(other.kind) ? other.kind : "none";
+  parts.compare.replaceChildren(...choices.map((key, i) => make("option", { value: key, text: texts[i] })));
+  parts.compare.value = now;
+  const pair = beside();
+  parts.flickerLabel.hidden = !pair;
+  parts.compareNote.textContent = now === "twin" ? "The same architecture with random weights, never trained. What it shows as well was not learned." :
+    pair && (pair.result.layers !== result.layers || pair.result.heads !== result.heads) ? "The two models differ in layers or heads; layer and head are bent to each one's range." : "";
+}
+
+// The second picture and the view it is seen by, or null. A second class is one more view of the same result.
+function beside() {
+  if (view.kind === "relevance" && view.second !== null && !other.result)
+    return { result, view: { ...view, klass: view.second }, title: className(result, view.second), own: className(result, view.klass) };
+  if (!other.result) return null;
+  const klass = view.kind === "relevance" ? other.result.knows.indexOf(className(result, view.klass)) : 0;
+  if (view.kind === "relevance" && klass < 0) return null;
+  return { result: other.result, view: { ...view, klass }, title: other.title, own: other.kind === "twin" ? "trained" : other.kind === "surgery" ? "before" : "this result" };
+}
+
+async function compareWith(kind) {
+  other.kind = kind;
+  other.result = null;
+  if (kind === "pinned" && pinned) Object.assign(other, { result: pinned.result, title: "pinned: " + pinned.title });
+  if (kind === "surgery" && operated) Object.assign(other, { result: operated, title: "after surgery" });
+  beat();
+  showCompare();
+  change({});
+  if (kind !== "twin") return;
+  const about = result;
+  parts.compareNote.textContent = "Drawing random weights …";
+  try {
+    about.twin ??= await Result.of(await ask(about, { question: "twin" }));
+    if (other.kind !== "twin" || about !== result) return;
+    Object.assign(other, { result: about.twin, title: "untrained twin" });
+    showCompare();
+    change({});
+  } catch (failure) {
+    if (other.kind !== "twin" || about !== result) return;
+    other.kind = "none";
+    showCompare();
+    parts.compareNote.textContent = failure.message;
+  }
+}
+
+function pin() {
+  pinned = { result, title: (result.top.length ? result.top[0][0] + " " + percent(result.top[0][1]) : "maps") + ", " + result.model };
+  showCompare();
+  parts.compareNote.textContent = "Pinned. Now choose another picture or model, and compare.";
+}
+
+let timer = 0;
+function beat() {
+  clearInterval(timer);
+  other.phase = false;
+  if (other.flicker && beside()) timer = setInterval(() => { if (root.offsetParent && beside()) { other.phase = !other.phase; draw(); } }, 900);
+}
+
+// A new result: twin and surgery belong to the old one, the pinned result stays.
+function renewCompare() {
+  operated = null;
+  const kind = other.kind;
+  if (kind === "twin") compareWith("twin");
+  else if (kind === "surgery") compareWith("none");
+  else showCompare();
+}

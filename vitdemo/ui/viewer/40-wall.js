@@ -1,0 +1,59 @@
+// The whole model at a glance: one small map for every layer and head; and the heads of the chosen layer over the picture.
+function drawWall() {
+  const all = rowsOf(result, view.token, view.direction), canvas = $("wall");
+  $("wall-text").textContent = "Layers downwards, heads across; " + (view.direction === "reads" ? "what " + result.tokenName(view.token) + " reads" : "who reads " + result.tokenName(view.token)) + ". Choose one to see it large.";
+  drawHeads(all);
+  if (!all) return;
+  const tall = result.rows + 1, wide = result.cols + 1, width = result.heads * wide - 1, height = result.layers * tall - 1;
+  if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
+  const stamp = [result.key, view.token, view.direction, look.colours, look.own].join("|");
+  if (canvas.dataset.stamp !== stamp || canvas.about !== result) {
+    const ctx = canvas.getContext("2d"), image = ctx.createImageData(width, height);
+    for (let l = 0; l < result.layers; l++) {
+      const shared = layerHigh(result, all, l);
+      for (let h = 0; h < result.heads; h++) {
+        const vector = fuse(all, l, h);
+        colourInto(image.data, width, l * tall, h * wide, result, vector, look.own ? largest(vector, result.prefix) : shared);
+      }
+    }
+    ctx.putImageData(image, 0, 0);
+    canvas.dataset.stamp = stamp;
+    canvas.about = result;
+  }
+  const chosen = $("chosen"), row = typeof view.head === "number" ? view.head : 0, span = typeof view.head === "number" ? 1 : result.heads;
+  chosen.style.cssText = "top:" + 100 * view.layer * tall / height + "%;height:" + 100 * result.rows / height + "%;left:" + 100 * row * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";
+  chosen.hidden = view.kind !== "attention";
+}
+
+function fillWall() {
+  const label = (n) => make("span", { text: n });
+  $("wall-box").style.setProperty("--vd-wall", (72 * result.heads + 24) + "px");           // a map is at most 72 CSS pixels wide
+  $("wall-heads").replaceChildren(...Array.from({ length: result.heads }, (_, h) => label(h + 1)));
+  $("wall-layers").replaceChildren(...Array.from({ length: result.layers }, (_, l) => label(l + 1)));
+  const box = $("heads");
+  box.replaceChildren(...["mean", ...Array(result.heads).keys()].map((head) => make("button", { type: "button", "data-head": head, onclick: () => change({ head, kind: "attention" }) },
+    make("canvas"), make("span", { text: head === "mean" ? "mean" : "head " + (head + 1) }))));
+}
+
+function drawHeads(all) {
+  const box = $("heads");
+  $("heads-box").hidden = view.kind !== "attention";
+  if (view.kind !== "attention") return;
+  $("heads-title").textContent = "All heads of layer " + (view.layer + 1);
+  for (const button of box.children) {
+    const head = button.dataset.head === "mean" ? "mean" : Number(button.dataset.head), canvas = button.firstChild;
+    button.setAttribute("aria-pressed", String(head === view.head));
+    const stamp = [view.layer, view.token, view.direction, look.colours, look.own, look.opacity, Boolean(all)].join("|");
+    if (canvas.dataset.stamp === stamp && canvas.about === result) continue;
+    const vector = all && fuse(all, view.layer, head);
+    paint(canvas, result, vector, vector ? (look.own ? largest(vector, result.prefix) : layerHigh(result, all, view.layer)) : 0, 132);
+    canvas.dataset.stamp = stamp;
+    canvas.about = result;
+  }
+}
+
+function wallClick(event) {
+  const box = $("wall").getBoundingClientRect();
+  const layer = Math.floor((event.clientY - box.top) / box.height * result.layers), head = Math.floor((event.clientX - box.left) / box.width * result.heads);
+  change({ kind: "attention", layer, head });
+}

@@ -1,0 +1,52 @@
+// A small line chart as SVG: numbers on both axes, named lines, a band, horizontal marks, points that can be chosen.
+const SVG = "http://www.w3.org/2000/svg";
+
+function svg(tag, settings = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(settings)) {
+    if (name === "text") node.textContent = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function ticks(low, high, count = 5) {
+  const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+  const out = [];
+  for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + step * 1e-6; t += step) out.push(Math.abs(t) < step * 1e-6 ? 0 : t);
+  return out;
+}
+
+// lines: [{ points: [[x, y]], colour: 1..6, dash, name }]; band: { xs, low, high }; levels: [{ y, name }]; dots: [{ x, y, label, chosen, act }]
+function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots = [], xTicks = null, xText = String, yText = String, label, cursor = null }) {
+  const wide = 640, tall = 320, left = 58, right = 150, top = 14, bottom = 48;
+  const px = (v) => left + (wide - left - right) * (v - x[0]) / (x[1] - x[0] || 1), py = (v) => tall - bottom - (tall - top - bottom) * (v - y[0]) / (y[1] - y[0] || 1);
+  const plot = svg("svg", { viewBox: "0 0 " + wide + " " + tall, class: "vd-chart", role: dots.length ? "group" : "img", "aria-label": label });
+  for (const t of ticks(...y)) plot.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }), svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: yText(+t.toPrecision(6)) }));
+  for (const t of xTicks ?? ticks(...x)) plot.append(svg("text", { x: px(t), y: tall - bottom + 18, "text-anchor": "middle", text: xText(+t.toPrecision(6)) }));
+  plot.append(svg("text", { x: (left + wide - right) / 2, y: tall - 8, "text-anchor": "middle", text: xName }),
+    svg("text", { x: 0, y: 0, transform: "translate(14 " + (tall - bottom + top) / 2 + ") rotate(-90)", "text-anchor": "middle", text: yName }));
+  if (band) plot.append(svg("polygon", { class: "vd-band", points: [...band.xs.map((v, i) => [px(v), py(band.high[i])]), ...band.xs.map((v, i) => [px(v), py(band.low[i])]).reverse()].map((p) => p.join(",")).join(" ") }));
+  const labels = [];
+  for (const { y: at, name } of levels) if (at >= y[0] && at <= y[1]) {
+    plot.append(svg("line", { x1: left, x2: wide - right, y1: py(at), y2: py(at), class: "vd-level" }));
+    labels.push({ y: py(at), name, colour: 0 });
+  }
+  for (const { points, colour, dash, name } of lines) {
+    plot.append(svg("polyline", { class: "vd-line-" + colour, "stroke-dasharray": dash ?? "none", points: points.map(([a, b]) => px(a) + "," + py(b)).join(" ") }));
+    if (name) labels.push({ y: py(points.at(-1)[1]), name, colour });
+  }
+  labels.sort((one, two) => one.y - two.y);
+  for (let i = 0, least = top; i < labels.length; i++) { labels[i].y = Math.max(labels[i].y, least); least = labels[i].y + 16; }
+  for (let i = labels.length - 1, most = tall - bottom + 4; i >= 0; i--) { labels[i].y = Math.min(labels[i].y, most); most = labels[i].y - 16; }
+  for (const { y: at, name, colour } of labels) plot.append(svg("text", { x: wide - right + 8, y: at + 4, class: "vd-name-" + colour, text: name.length > 22 ? name.slice(0, 21) + "…" : name }));
+  if (cursor !== null) plot.append(svg("line", { x1: px(cursor), x2: px(cursor), y1: top, y2: tall - bottom, class: "vd-cursor" }));
+  for (const { x: at, y: value, label: text, chosen, act } of dots) {
+    const dot = svg("circle", { cx: px(at), cy: py(value), r: chosen ? 8 : 6, class: "vd-dot" + (chosen ? " vd-dot-chosen" : ""), tabindex: 0, role: "button", "aria-label": text, "aria-pressed": chosen, onclick: act,
+      onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); act(); } } }, svg("title", { text }));
+    plot.append(dot);
+  }
+  return plot;
+}

@@ -1,0 +1,46 @@
+// What the first layer learned: patch filters, and how alike the positions are.
+panel({
+  key: "embedding", place: 5, title: "Filters and positions", line: "What belongs to the model and not to the picture: the filters of the patch projection, and how alike its position embeddings are (ViT paper, figure 7).",
+  build(sheet) {
+    this.words = make("p", { role: "status" });
+    this.filters = make("div", { class: "vd-filters" });
+    this.kind = make("select", { "aria-label": "Filters", onchange: () => this.fill() }, make("option", { value: "principal", text: "principal components (as in the paper)" }), make("option", { value: "filters", text: "the strongest filters themselves" }));
+    this.similar = make("canvas", { class: "vd-similar", role: "img", "aria-label": "for every patch position, how similar all others are" });
+    this.told = make("p", { class: "vd-hint" });
+    sheet.append(this.words, make("div", { class: "vd-two" }, make("section", {}, make("h4", { text: "Patch filters" }), this.kind, this.filters), make("section", {}, make("h4", { text: "Similarity of positions" }), this.similar, this.told)));
+    this.similar.addEventListener("pointermove", (event) => this.point(event));
+    this.similar.addEventListener("pointerleave", () => { this.told.textContent = this.rest; });
+  },
+  update() {
+    if (this.about === result) return;
+    const about = this.about = result;
+    this.words.textContent = "Asking …";
+    ask(about, { question: "embedding" }).then((answer) => { if (about === result) { this.answer = answer; this.words.textContent = ""; this.fill(); } },
+      (failure) => { this.words.textContent = failure.message; this.about = null; });
+  },
+  fill() {
+    const { answer } = this, urls = answer[this.kind.value];
+    this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: (this.kind.value === "filters" ? "filter " : "component ") + (i + 1) })));
+    this.similar.hidden = !answer.positions;
+    if (!answer.positions) { this.told.textContent = this.rest = "This model has no positions."; return; }
+    const { rows, cols, data } = answer.positions, raw = atob(data), n = rows * cols, width = cols * (cols + 1) - 1, height = rows * (rows + 1) - 1;
+    this.raw = raw;
+    this.similar.width = width; this.similar.height = height;
+    const ctx = this.similar.getContext("2d"), image = ctx.createImageData(width, height), table = COLOUR_TABLES[look.colours];
+    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) {
+      const y = Math.floor(i / cols) * (rows + 1) + Math.floor(j / cols), x = (i % cols) * (cols + 1) + j % cols, colour = table[raw.charCodeAt(i * n + j)], at = 4 * (y * width + x);
+      image.data[at] = colour[0]; image.data[at + 1] = colour[1]; image.data[at + 2] = colour[2]; image.data[at + 3] = 255;
+    }
+    ctx.putImageData(image, 0, 0);
+    this.told.textContent = this.rest = "One small map per patch position: its cosine similarity with all others, dark -1, bright 1. A bright spot that sits where the map sits, and bright rows and columns, show that the model learned where things are." +
+      (result.positions === "sinusoidal" ? " These positions are fixed sines, not learned." : "");
+  },
+  point(event) {
+    const { rows, cols } = this.answer.positions, box = this.similar.getBoundingClientRect();
+    const y = (event.clientY - box.top) / box.height * (rows * (rows + 1) - 1), x = (event.clientX - box.left) / box.width * (cols * (cols + 1) - 1);
+    const one = [Math.floor(y / (rows + 1)), Math.floor(x / (cols + 1))], two = [Math.min(rows - 1, Math.floor(y % (rows + 1))), Math.min(cols - 1, Math.floor(x % (cols + 1)))];
+    if (!(one[0] >= 0 && one[0] < rows && one[1] >= 0 && one[1] < cols)) return;
+    const value = this.raw.charCodeAt((one[0] * cols + one[1]) * rows * cols + two[0] * cols + two[1]) / 127.5 - 1, spot = ([r, c]) => "row " + (r + 1) + ", column " + (c + 1);
+    this.told.textContent = "Position " + spot(one) + " and position " + spot(two) + ": similarity " + value.toFixed(2) + ".";
+  },
+});

@@ -1,0 +1,37 @@
+// Take it home: figures, numbers, and a report that works without the program.
+(() => {
+  const KINDS_OF_FILE = [["png", "This figure (PNG)"], ["svg", "This figure (SVG)"], ["sheet", "All heads in one sheet (PNG)"], ["npz", "Raw maps (.npz)"], ["report", "Report (HTML, works offline)"]];
+  let words, buttons;
+
+  async function take(kind) {
+    const about = result;
+    words.className = "";
+    words.textContent = kind === "report" ? "Writing the report …" : "Drawing …";
+    for (const button of buttons) button.disabled = true;
+    try {
+      const { kind: shown, direction, token, layer, head, up_to, fusion, discard, klass } = view;
+      const answer = await askAgain(about, { question: "take", kind, view: { kind: shown, direction, token, layer, head, up_to, fusion, discard, klass }, opacity: look.opacity, colours: look.colours, own_scale: look.own });
+      const raw = atob(answer.data), bytes = Uint8Array.from(raw, (letter) => letter.charCodeAt(0)), url = URL.createObjectURL(new Blob([bytes], { type: answer.type }));
+      const link = make("a", { href: url, download: answer.name });
+      document.body.append(link);
+      link.click();
+      link.remove();
+      setTimeout(() => URL.revokeObjectURL(url), 60000);
+      words.textContent = "Saved as " + answer.name + " (" + (bytes.length > 1e6 ? (bytes.length / 1e6).toFixed(1) + " MB" : Math.max(1, Math.round(bytes.length / 1e3)) + " kB") + ").";
+    } catch (failure) {
+      words.textContent = failure.message;
+      words.className = "vd-trouble";
+    }
+    for (const button of buttons) button.disabled = false;
+  }
+
+  panel({
+    key: "take", place: 6, live: true, title: "Take it home", line: "The map that is shown as a figure with title, scale and colour bar; everything as numbers; or the whole viewer with its data in one file.",
+    build(sheet) {
+      buttons = KINDS_OF_FILE.map(([kind, text]) => make("button", { type: "button", class: "vd-button", text, onclick: () => take(kind) }));
+      words = make("p", { role: "status" });
+      sheet.append(make("div", { class: "vd-row" }, ...buttons), words, make("p", { class: "vd-hint", text: "The same without a page: python -m vitdemo.explain PHOTO --out FOLDER, or explain(picture, model) in Python." }));
+    },
+    update() {},
+  });
+})();

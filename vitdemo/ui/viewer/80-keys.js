@@ -1,0 +1,58 @@
+// Pointer, touch and keyboard.
+const KEYS = [["← ↑ → ↓", "move the patch"], ["[ ]", "layer down, up"], ["1 to 9", "head"], ["m", "mean of the heads"], ["r", "reads / is read by"], ["c or Esc", "back to the class token"], ["x", "choose the patch for surgery"]];
+
+function buildKeys() {
+  return make("details", { class: "vd-keys" }, make("summary", { text: "Keys" }),
+    make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])));
+}
+
+function bindPointer(canvas, about) {
+  canvas.addEventListener("pointermove", (event) => { if (result && event.pointerType !== "touch") hover(patchAt(event, canvas, about())); });
+  canvas.addEventListener("pointerleave", () => hover(null));
+  canvas.addEventListener("click", (event) => {
+    if (!result) return;
+    const patch = patchAt(event, canvas, about());
+    if (patch === null) return;
+    if (panels.find((one) => one.key === openKey)?.click?.(patch)) return;
+    const token = about().prefix + patch;
+    hovered = null;
+    change({ kind: "attention", token: view.kind === "attention" && view.token === token ? result.first : token });
+  });
+}
+
+function hover(patch) {
+  if (patch === hovered) return;
+  hovered = patch;
+  draw();
+}
+
+function key(event) {
+  if (!result || !root.offsetParent || event.ctrlKey || event.metaKey || event.altKey) return;
+  const at = document.activeElement, inside = root.contains(at);
+  if (at && at !== document.body && !inside) return;                       // the keys belong to whoever has the focus
+  if (at && (at.matches("select, textarea, input:not([type=range]):not([type=checkbox])"))) return;
+  const arrow = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+  if (arrow && at !== $("focus") && at !== document.body) return;          // sliders and tabs have their own arrows, and a page scrolls
+  if (arrow && at === document.body) return;
+  const acts = {
+    "[": () => ({ layer: view.layer - 1 }), "]": () => ({ layer: view.layer + 1 }), m: () => ({ head: "mean" }),
+    c: () => ({ token: result.first, direction: "reads" }), Escape: () => ({ token: result.first, direction: "reads" }),
+    r: () => view.token === null ? {} : ({ direction: view.direction === "reads" ? "read_by" : "reads" }),
+  };
+  if (event.key === "x" && view.token !== null && view.token >= result.prefix) {
+    if (panels.find((one) => one.key === openKey)?.click?.(view.token - result.prefix)) event.preventDefault();
+    return;
+  }
+  let changes = null;
+  if (arrow) {
+    const now = view.token !== null && view.token >= result.prefix ? view.token - result.prefix : null;
+    const row = now === null ? Math.floor((result.rows - 1) / 2) : Math.max(0, Math.min(result.rows - 1, Math.floor(now / result.cols) + arrow[0]));
+    const col = now === null ? Math.floor((result.cols - 1) / 2) : Math.max(0, Math.min(result.cols - 1, now % result.cols + arrow[1]));
+    changes = { kind: "attention", token: result.prefix + row * result.cols + col };
+  } else if (/^[1-9]$/.test(event.key) && Number(event.key) <= result.heads) changes = { kind: "attention", head: Number(event.key) - 1 };
+  else if (acts[event.key]) changes = acts[event.key]();
+  if (!changes) return;
+  event.preventDefault();
+  hovered = null;
+  change(changes);
+}

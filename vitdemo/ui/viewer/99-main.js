@@ -1,0 +1,42 @@
+// A new value from the server: show it, or say why there is none.
+async function show(value) {
+  if (!value || !value.picture) {
+    result = null;
+    $("body").hidden = true;
+    $("message").textContent = value ? value.message : "";
+    root.dataset.state = value && value.failed ? "failed" : "empty";
+    return;
+  }
+  const next = await Result.of(value);
+  if (props.value !== value && JSON.stringify(props.value) !== JSON.stringify(value)) return;      // a newer one came in meanwhile
+  const again = result !== null, before = result;
+  result = next;
+  hovered = null;
+  marked = new Set();
+  const shape = [result.layers, result.heads, result.rows, result.cols, result.prefix].join("x");
+  if (root.dataset.shape !== shape) Object.assign(view, { layer: result.layers - 1, head: "mean", token: result.first, direction: "reads" });
+  root.dataset.shape = shape;
+  const kept = before && view.kind === "relevance" ? result.knows.indexOf(className(before, view.klass)) : -1;
+  view.klass = kept >= 0 ? kept : result.top.length ? Math.max(0, result.knows.indexOf(result.top[0][0])) : 0;
+  $("message").textContent = "";
+  $("body").hidden = false;
+  root.dataset.state = "shown";
+  fillControls();
+  fillWall();
+  buildAnswer();
+  renewCompare();
+  change({});
+  const top = root.getBoundingClientRect().top;
+  if (again && (top < -200 || top > window.innerHeight - 200)) root.scrollIntoView({ block: "start" });     // a phone: the answer is elsewhere on the page
+}
+
+buildStage();
+buildPanels();
+bindPointer($("main"), () => other.flicker && other.phase && beside() ? beside().result : result);
+bindPointer($("other"), () => beside()?.result ?? result);
+$("wall").addEventListener("click", wallClick);
+document.addEventListener("keydown", key);
+new ResizeObserver(() => draw()).observe($("panes"));
+drawScale();
+watch("value", () => show(props.value));
+show(props.value);
