@@ -13,7 +13,8 @@ from vitdemo import attention
 from vitdemo.model import ViT
 
 KINDS = {
-    "class token": {}, "registers": {"registers": 4}, "unplaced registers": {"registers": 4, "prefix_positions": 1}, "distilled": {"distilled": True},
+    "class token": {}, "registers": {"registers": 4}, "unplaced registers": {"registers": 4, "prefix_positions": 1},
+    "distilled": {"distilled": True},
     "mean pool": {"pool": "mean", "class_token": False}, "mean pool, class token unread": {"pool": "mean"},
     "mean pool, registers": {"pool": "mean", "class_token": False, "registers": 4, "norm_at": "pooled"},
     "layer scale, hidden layer in the head": {"layer_scale": True, "head": "mlp"}, "tall patches": {"patch": (6, 5)},
@@ -60,14 +61,15 @@ def test_rollout_of_two_tokens_is_the_number_worked_out_by_hand():
     got = attention.rollout(*from_weights(FIRST, SECOND), start=one_hot(0, 2))
     assert got.shape == (1, 2)
     assert close(got, [[.515625, .484375]])
-    assert close(attention.rollout(*from_weights(SECOND, FIRST), start=one_hot(0, 2)), [[.53125, .46875]])      # the order counts
-    assert not close(got, [[.3125, .6875]])                                                                     # A2 A1, no residual
+    assert not close(got, [[.3125, .6875]])                                 # A2 A1, without the residual
+    swapped = attention.rollout(*from_weights(SECOND, FIRST), start=one_hot(0, 2))
+    assert close(swapped, [[.53125, .46875]])
 
 
 def test_rollout_up_to_a_layer_leaves_the_later_ones_out():
-    blocks = from_weights(FIRST, SECOND)
-    assert close(attention.rollout(*blocks, start=one_hot(1, 2), up_to=1), [[.125, .875]])
-    assert torch.equal(attention.rollout(*blocks, start=one_hot(1, 2), up_to=2), attention.rollout(*blocks, start=one_hot(1, 2)))
+    blocks, start = from_weights(FIRST, SECOND), one_hot(1, 2)
+    assert close(attention.rollout(*blocks, start=start, up_to=1), [[.125, .875]])
+    assert torch.equal(attention.rollout(*blocks, start=start, up_to=2), attention.rollout(*blocks, start=start))
 
 
 @pytest.mark.parametrize(("fusion", "wanted"), [
@@ -94,7 +96,8 @@ def test_the_lowest_weights_are_discarded_but_not_those_on_the_class_token(token
 def test_weights_that_are_all_alike_have_no_lowest(class_token):
     q = torch.zeros(5, 2, 7, 3)
     start = attention.reader(7, 1)
-    assert torch.equal(attention.rollout([q], [q], start=start, discard=0.9, class_token=class_token), attention.rollout([q], [q], start=start))
+    got = attention.rollout([q], [q], start=start, discard=0.9, class_token=class_token)
+    assert torch.equal(got, attention.rollout([q], [q], start=start))
 
 
 @pytest.mark.parametrize("discard", [0.0, 0.3, 0.99])
@@ -105,7 +108,8 @@ def test_rollout_equals_the_product_of_whole_matrices(options, fusion, discard):
     with torch.no_grad():
         trace = model.trace(images)
     start, T = start_of(model), model.config.tokens
-    got = attention.rollout(trace.queries, trace.keys, start=start, up_to=2, fusion=fusion, discard=discard, class_token=model.config.class_token)
+    got = attention.rollout(trace.queries, trace.keys, start=start, up_to=2, fusion=fusion, discard=discard,
+                            class_token=model.config.class_token)
     for i in range(len(images)):
         product = torch.eye(T, dtype=torch.float64)
         for q, k in list(zip(trace.queries, trace.keys))[:2]:
@@ -160,7 +164,8 @@ def test_relevance_equals_the_product_of_whole_matrices_with_gradients_by_the_we
     for A, gradient in zip(kept, gradients):
         R = R + (A * gradient).clamp(min=0).mean(1) @ R
     branches = model.branches(model.embed(images))
-    for (A, gradient), wanted_A, wanted in zip(attention.class_gradients(branches, klass), reversed(kept), reversed(gradients), strict=True):
+    pairs = attention.class_gradients(branches, klass)
+    for (A, gradient), wanted_A, wanted in zip(pairs, reversed(kept), reversed(gradients), strict=True):
         assert torch.allclose(A, wanted_A, atol=1e-12)
         assert torch.allclose(gradient, wanted, rtol=1e-9, atol=1e-12)
     got = attention.class_relevance(branches, klass, start=start_of(model))
@@ -188,11 +193,11 @@ def test_weights_that_need_no_gradient_are_enough_if_the_tokens_do():
 # memory
 
 class Squares(TorchDispatchMode):
-    """Watches every operation: products of two T x T matrices, and how many tensors (B, H, T, T) are alive at once."""
+    """Watches every operation: products of two T x T matrices, and how many tensors as large as (B, H, N, N) are alive at once."""
 
-    def __init__(self, B: int, H: int, T: int):
+    def __init__(self, T: int, size: int):
         super().__init__()
-        self.size, self.shape, self.products, self.alive, self.most = B * H * T * T * 8, (T, T), 0, set(), 0
+        self.shape, self.size, self.products, self.alive, self.most = (T, T), size, 0, set(), 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
@@ -200,7 +205,7 @@ class Squares(TorchDispatchMode):
             self.products += all(a.shape[-2:] == self.shape for a in tensors)
         out = func(*args, **(kwargs or {}))
         for found in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(found, torch.Tensor) and found.untyped_storage().nbytes() >= self.size:
+            if isinstance(found, torch.Tensor) and found.numel() >= self.size:
                 key = found.untyped_storage().data_ptr()
                 self.alive.add(key)
                 weakref.finalize(found.untyped_storage(), self.alive.discard, key)
@@ -214,7 +219,7 @@ def watched(depth: int, ask) -> Squares:
     with torch.no_grad():
         trace = model.trace(images)
     branches = model.branches(model.embed(images))
-    with Squares(5, 2, 19) as squares, torch.no_grad():
+    with Squares(19, 5 * 2 * 15 * 15) as squares, torch.no_grad():
         result = ask(model, trace, branches)
     del result
     return squares
@@ -229,7 +234,7 @@ def watched(depth: int, ask) -> Squares:
 def test_no_function_multiplies_whole_matrices_or_needs_more_memory_for_more_layers(ask):
     shallow, deep = watched(1, ask), watched(6, ask)
     assert deep.products == 0
-    assert 1 <= deep.most == shallow.most <= 4
+    assert 1 <= deep.most == shallow.most <= 3
 
 
 def test_the_watch_notices_matrices_that_are_kept_and_matrices_multiplied():
@@ -323,9 +328,10 @@ def asked(**changes):
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"up_to": 0}, "up_to must be a whole number from 1 to 2, the number of layers, not 0"), ({"up_to": 3}, "not 3"), ({"up_to": True}, "not True"),
-    ({"up_to": 1.0}, "not 1.0"), ({"up_to": math.nan}, "not nan"), ({"fusion": "median"}, "fusion must be one of mean, min, max, not 'median'"),
-    ({"fusion": ["mean"]}, "fusion"), ({"discard": 1.0}, "discard must be a share from 0 to below 1, not 1.0"), ({"discard": -0.1}, "not -0.1"),
+    ({"up_to": 0}, "up_to must be a whole number from 1 to 2, the number of layers, not 0"), ({"up_to": 3}, "not 3"),
+    ({"up_to": True}, "not True"), ({"up_to": 1.0}, "not 1.0"), ({"up_to": math.nan}, "not nan"),
+    ({"fusion": "median"}, "fusion must be one of mean, min, max, not 'median'"), ({"fusion": ["mean"]}, "fusion"),
+    ({"discard": 1.0}, "discard must be a share from 0 to below 1, not 1.0"), ({"discard": -0.1}, "not -0.1"),
     ({"discard": math.nan}, "not nan"), ({"discard": "0.5"}, "not '0.5'"), ({"start": torch.ones(15)}, "16 finite numbers"),
     ({"start": torch.full((16,), math.nan)}, "16 finite numbers"),
 ])

@@ -23,8 +23,10 @@ def cosine(a: list[float], b: list[float]) -> float:
     return sum(x * y for x, y in zip(a, b)) / math.hypot(*a) / math.hypot(*b)
 
 
-@pytest.mark.parametrize("options", [{}, {"registers": 3}, {"registers": 3, "prefix_positions": 1}, {"distilled": True}, {"positions": "sinusoidal"},
-                                     {"pool": "mean", "class_token": False}, {"registers": 3, "prefix_positions": 0}], ids=str)
+@pytest.mark.parametrize("options", [
+    {}, {"registers": 3}, {"registers": 3, "prefix_positions": 1}, {"registers": 3, "prefix_positions": 0}, {"distilled": True},
+    {"positions": "sinusoidal"}, {"pool": "mean", "class_token": False},
+], ids=str)
 def test_position_similarity_is_the_cosine_of_each_patchs_position_with_every_other(options):
     model = made(**options)
     got = embedding.position_similarity(model)

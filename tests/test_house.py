@@ -12,7 +12,9 @@ PACKAGE = ROOT / "vitdemo"
 MAY_IMPORT = {
     "settings": set(), "atomic": set(), "config": set(), "plan": {"config"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"atomic", "config", "model", "weightfile", "foreign"},
-    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"atomic", "class_folders", "downloads", "settings"},
+    "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
+    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "payload": {"config", "explain"},
+    "answers": {"checkpoint", "embedding", "explain", "faithfulness", "payload"}, "front": set(), "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"atomic", "class_folders", "downloads", "settings"},
     "figures": set(), "runfolder": {"atomic"}, "runs": {"runfolder", "config"}, "augment": set(),
     "evaluate": {"checkpoint", "config", "data", "images", "model"},
     "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},

@@ -58,6 +58,13 @@ def test_one_result_above_the_limit_is_kept_alone(result):
         results.get(old)
 
 
+def test_a_result_that_stays_makes_no_room(result):
+    results = Results(limit_bytes=2 * size_of(compact(result)))
+    first = results.keep(result, stays=True)
+    others = [results.keep(result) for _ in range(5)]
+    assert results.get(first) and results.get(others[-1]) and len(results) == 2
+
+
 def test_a_large_picture_is_kept_small_and_its_patches_stay_where_they_were(tiny):
     pixels = np.zeros((1200, 4000, 3), np.uint8)
     pixels[:, 1500:2500] = (250, 120, 20)

@@ -153,8 +153,8 @@ def facts(queries: Sequence[Tensor], keys: Sequence[Tensor], *, prefix: int, gri
     """Entropy, effective tokens, mean attention distance and prefix share of every head, each (B, L, H); `patch` is (rows, cols) in pixels.
 
     Distance as in the ViT paper's figure 7 right (section 4.5, appendix D.7): all patches as queries, their rows renormalised over the
-    patches, centre to centre. Misleads: a head that reads all alike is as far as the picture is large, and a head of one picture
-    is no average over many.
+    patches, centre to centre. Misleads: reading everything alike already is a distance of half the picture's side, and one picture is
+    no average over many.
     """
     T = _tokens(queries, prefix, grid)
     centres = torch.cartesian_prod(*(torch.arange(n, dtype=queries[0].dtype, device=queries[0].device) * side
@@ -185,7 +185,7 @@ def _through(r: Tensor, A: Tensor) -> Tensor:
 
 def _speaking(A: Tensor, gradient: Tensor) -> Tensor:
     """Ā of equation (5) in Chefer et al.: (B, T, T) from (B, H, T, T) each."""
-    return (gradient * A).clamp(min=0).mean(dim=1)
+    return (gradient * A).clamp_(min=0).mean(dim=1)
 
 
 def _without_lowest(A: Tensor, share: float, class_token: bool) -> Tensor:

@@ -88,12 +88,12 @@ class Explanation:
                                  discard=discard, class_token=self.loaded.config.class_token)[0].numpy()
 
     def relevance(self, klass: int | str) -> np.ndarray:
-        """How much each token speaks for a class, (T,), after Chefer et al. 2021: see `attention.class_relevance`. Raises ValueError
-        for a class the model does not know."""
-        index = self.class_index(klass)
+        """How much each token speaks for a class, (T,), after Chefer et al. 2021 (`attention.class_relevance`), without the identity that
+        equation (6) starts from: what the reader brings along itself. Raises ValueError for a class the model does not know."""
+        index, start = self.class_index(klass), self._start()
         with torch.inference_mode(False), torch.enable_grad():
             branches = self.loaded.model.branches(self.embedded())
-            return attention.class_relevance(branches, index, start=self._start())[0].detach().numpy()
+            return (attention.class_relevance(branches, index, start=start)[0].detach() - start).clamp(min=0).numpy()
 
     @torch.inference_mode()
     def facts(self) -> HeadFacts:

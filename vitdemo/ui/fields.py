@@ -66,12 +66,22 @@ def patches(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...]:
     return tuple(value)
 
 
-def klass(fields: dict[str, Any], explanation: Explanation, *, required: bool = True) -> int:
-    """The number of a class of the model; the most probable one where the field is missing or null and not `required`."""
+def permutation(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...] | None:
+    """A list that names each of `count` patches once; None where the field is missing or null."""
+    listed = patches(fields, name, count)
+    if fields.get(name) is None:
+        return None
+    if len(set(listed)) != count:
+        raise RequestError(f"{name} must hold each of the {count} patches once, not {len(set(listed))} of them")
+    return listed
+
+
+def klass(fields: dict[str, Any], explanation: Explanation) -> int:
+    """The number of a class of the model."""
     known = len(explanation.classes)
     if not known:
-        raise RequestError("this model has no classes: it was trained without a head, so no map can speak for one")
-    return whole(fields, "klass", known - 1, default=None if required else int(explanation.probabilities.argmax()))
+        raise RequestError("this model has no classes: it was trained without a head, so nothing speaks for one")
+    return whole(fields, "klass", known - 1)
 
 
 def view(fields: dict[str, Any], explanation: Explanation) -> dict[str, Any]:
@@ -106,6 +116,11 @@ def _token(value: dict[str, Any], explanation: Explanation, direction: str) -> i
         raise RequestError("nobody reads the average patch: it is no token, so choose one")
     token = None if value.get("token") is None else whole(value, "token", explanation.tokens - 1)
     return None if class_token and token == 0 and direction == "reads" else 0 if token is None and direction == "read_by" else token
+
+
+def sentence(text: str) -> str:
+    """An error's or a verdict's text as the page shows it: with a capital and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def brief(value: Any) -> str:

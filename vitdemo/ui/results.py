@@ -30,6 +30,7 @@ class Kept:
 
     explanation: Explanation
     size: int                                   # in bytes
+    stays: bool = False                         # never makes room: it is on the page from the start, for everybody
     turn: threading.Lock = field(default_factory=threading.Lock)
     _remembered: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,16 +62,17 @@ class Results:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
-    def keep(self, explanation: Explanation) -> str:
-        """Keep a compact copy of `explanation`; the key to ask for it. The newest one stays whatever its size."""
-        kept = compact(explanation)
-        entry, key = Kept(kept, size_of(kept)), secrets.token_urlsafe(16)
+    def keep(self, explanation: Explanation, *, stays: bool = False) -> str:
+        """Keep a compact copy of `explanation`; the key to ask for it. The newest one is kept whatever its size, and one that `stays` for good."""
+        smaller = compact(explanation)
+        entry, key = Kept(smaller, size_of(smaller), stays), secrets.token_urlsafe(16)
         with self._lock:
             self._kept[key] = entry
             self._bytes += entry.size
-            while self._bytes > self._limit and len(self._kept) > 1:
-                _, oldest = self._kept.popitem(last=False)
-                self._bytes -= oldest.size
+            for old in [name for name, kept in self._kept.items() if not kept.stays and name != key]:       # the least recently used first
+                if self._bytes <= self._limit:
+                    break
+                self._bytes -= self._kept.pop(old).size
         return key
 
     def get(self, key: str) -> Kept:

@@ -1,0 +1,176 @@
+"""Does a map tell which patches matter? Hide patches in its order, watch the class probability, and compare with chance.
+
+    N patches · T tokens · M orders
+
+Deletion hides the patches that a map calls important first, insertion shows them first (Petsiuk, Das and Saenko 2018, RISE, section 4.3);
+the area under the curve says how well the order was chosen. Random orders say what area chance reaches for this very picture and class.
+Misleads: a picture with holes is unlike anything the model was trained on, so compare the ways of hiding.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchvision.transforms.functional import gaussian_blur
+
+from vitdemo.checkpoint import Loaded
+
+Hiding = Literal["mean", "blur", "drop"]        # the picture's mean colour, a strongly blurred copy, or the tokens left out
+HIDING: tuple[str, ...] = get_args(Hiding)
+LEVELS, RANDOM, BATCH = 16, 20, 64
+RANGE = (5, 95)                                 # percentiles of the random orders' areas between which a map says no more than chance
+
+
+class Curves(NamedTuple):
+    """Class probabilities along orders; the first and the last level are the same for all."""
+
+    shares: np.ndarray              # (levels + 1,), of the patches hidden (deletion) or shown (insertion), from 0 to 1
+    probabilities: np.ndarray       # (M, levels + 1)
+
+
+class Verdict(NamedTuple):
+    """What the area of a map's curve says beside those of random orders."""
+
+    kind: Literal["better", "chance", "worse"]
+    sentence: str
+    low: float                      # the 5 % and 95 % points of the random orders' areas
+    high: float
+
+
+def order_of(weights: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Patches (N,) from the most to the least important of a map, any shape. Ties are broken at random (by `seed`), so that a constant
+    map is no order by position in disguise. Raises ValueError for a map that is not finite."""
+    flat = np.asarray(weights, np.float64).ravel()
+    if not np.isfinite(flat).all():
+        raise ValueError("a map with values that are not finite cannot be put in order")
+    shuffled = np.random.default_rng(seed).permutation(len(flat))
+    return shuffled[np.argsort(-flat[shuffled], kind="stable")]
+
+
+def random_orders(patches: int, count: int = RANDOM, seed: int = 0) -> np.ndarray:
+    """`count` random orders of the patches, (count, N)."""
+    generator = np.random.default_rng(seed)
+    return np.stack([generator.permutation(patches) for _ in range(count)])
+
+
+def counts(patches: int, levels: int = LEVELS) -> np.ndarray:
+    """How many patches are hidden at each level, from none to all, in at most `levels` even steps."""
+    return np.unique(np.round(np.linspace(0, patches, min(levels, patches) + 1)).astype(int))
+
+
+class Hider:
+    """Answers for one picture and class what the model says when some patches are hidden. Holds the picture, changes nothing."""
+
+    def __init__(self, loaded: Loaded, tensor: Tensor, klass: int, how: str):
+        if how not in HIDING:
+            raise ValueError(f"patches are hidden by {', '.join(HIDING)}, not by {how!r}")
+        if isinstance(klass, bool) or not isinstance(klass, (int, np.integer)) or not 0 <= klass < loaded.config.classes:
+            known = loaded.config.classes
+            raise ValueError(f"the model knows {known} classes, numbered from 0; {klass!r} is none of them" if known else
+                             "this model has no classes, so there is no probability to watch")
+        self._model, self._klass, self._how, self._tensor = loaded.model, int(klass), how, tensor
+        self._patch, self._prefix = loaded.config.patch, loaded.config.prefix
+        self.grid = tensor.shape[2] // self._patch[0], tensor.shape[3] // self._patch[1]
+        self.patches = self.grid[0] * self.grid[1]
+        self._alone = loaded.config.pool == "mean"                          # a model that averages patches needs one to average
+        if how == "drop":
+            with torch.inference_mode():
+                self._embedded = loaded.model.embed(tensor)                 # (1, T, D)
+        else:
+            self._cover = cover(tensor, how)
+
+    @torch.inference_mode()
+    def probabilities(self, hidden: np.ndarray) -> np.ndarray:
+        """Class probabilities (M,) with the patches of `hidden` (M, N), true where hidden; for "drop" every row hides equally many."""
+        mask = torch.from_numpy(np.ascontiguousarray(hidden))
+        if self._how == "drop":
+            logits = self._model.classify(self._model.transform(self._kept(mask)))
+        else:
+            rows = mask.unflatten(1, self.grid)[:, None].repeat_interleave(self._patch[0], 2).repeat_interleave(self._patch[1], 3)
+            logits = self._model(torch.where(rows, self._cover, self._tensor))
+        return logits.softmax(-1)[:, self._klass].numpy()
+
+    def _kept(self, mask: Tensor) -> Tensor:
+        """The embedded tokens that stay, (M, prefix + kept, D)."""
+        if self._alone:
+            mask = mask.clone()
+            mask[mask.all(1), -1] = False
+        kept = (~mask).nonzero()[:, 1].view(len(mask), -1) + self._prefix   # (M, kept)
+        prefix = torch.arange(self._prefix).expand(len(mask), -1)
+        index = torch.cat((prefix, kept), dim=1)[..., None].expand(-1, -1, self._embedded.shape[2])
+        return self._embedded.expand(len(mask), -1, -1).gather(1, index)
+
+
+def cover(tensor: Tensor, how: str) -> Tensor:
+    """What stands in the place of hidden patches, broadcastable to `tensor` (1, C, height, width)."""
+    if how == "mean":
+        return tensor.mean(dim=(2, 3), keepdim=True)
+    sides = [max(3, side // 2 | 1) for side in tensor.shape[:1:-1]]         # (width, height), odd
+    sides = [min(side, 2 * (extent // 2) - 1) if extent > 2 else 1 for side, extent in zip(sides, tensor.shape[:1:-1], strict=True)]
+    return gaussian_blur(tensor, sides, [max(side / 4, 0.5) for side in sides])
+
+
+def curves(hider: Hider, orders: Sequence[np.ndarray], *, insertion: bool = False, levels: int = LEVELS,
+           batch: int = BATCH) -> Iterator[tuple[int, int, Curves | None]]:
+    """Hide (deletion) or show (insertion) patches in the given orders, level by level, many pictures at a time.
+
+    Yields (done, total) pictures and, last, the Curves; whoever iterates may stop at any time.
+    """
+    orders = np.asarray(orders)
+    ranks = np.argsort(orders, axis=1)                                      # (M, N), the place of each patch in each order
+    steps = counts(hider.patches, levels)
+    found = np.empty((len(orders), len(steps)))
+    total, done = len(orders) * (len(steps) - 2) + 2, 0
+    for level, count in enumerate(steps):
+        hidden = ranks >= count if insertion else ranks < count
+        same = level in (0, len(steps) - 1)
+        for first in range(0, 1 if same else len(orders), batch):
+            part = slice(first, 1 if same else first + batch)
+            answer = hider.probabilities(hidden[part])
+            found[slice(None) if same else part, level] = answer
+            done += len(answer)
+            yield done, total, None
+    yield total, total, Curves(steps / hider.patches, found)
+
+
+def measure(hider: Hider, orders: Sequence[np.ndarray], **settings: int | bool) -> Curves:
+    """`curves`, run to its end."""
+    *_, (_, _, result) = curves(hider, orders, **settings)
+    return result
+
+
+def area(found: Curves) -> np.ndarray:
+    """Area under each curve over the share of patches, (M,), by the trapezoid rule: the mean probability along the way."""
+    widths = np.diff(found.shares)
+    return ((found.probabilities[:, 1:] + found.probabilities[:, :-1]) / 2 * widths).sum(1)
+
+
+def judge(own: float, random: np.ndarray, *, insertion: bool = False) -> Verdict:
+    """Is a map's area outside the 5 to 95 % range of the random orders' areas? Low is good for deletion, high for insertion."""
+    low, high = (float(v) for v in np.percentile(random, RANGE))
+    if low <= own <= high:
+        return Verdict("chance", f"this map is no better than chance for this picture: its area of {own:.3f} lies inside the {low:.3f} to {high:.3f} of random orders",
+                       low, high)
+    good = own > high if insertion else own < low
+    beyond = f"its area of {own:.3f} lies {'above' if own > high else 'below'} the {low:.3f} to {high:.3f} of random orders"
+    if good:
+        return Verdict("better", f"this map is better than chance for this picture: {beyond}", low, high)
+    return Verdict("worse", f"this map is worse than chance for this picture: {beyond}", low, high)
+
+
+def percentile(own: float, random: np.ndarray, *, insertion: bool = False) -> float:
+    """Share of the random orders that the map beats, 0 to 1; ties count half."""
+    beaten = random < own if insertion else random > own
+    return float(beaten.mean() + (random == own).mean() / 2)
+
+
+def occlusion(loaded: Loaded, tensor: Tensor, klass: int, how: str = "mean", batch: int = BATCH) -> np.ndarray:
+    """How much the class probability falls when one patch alone is hidden, (rows, cols); negative where it rises (Zeiler and Fergus 2014).
+    Misleads where two patches say the same: hiding either alone changes nothing."""
+    hider = Hider(loaded, tensor, klass, how)
+    one = np.eye(hider.patches, dtype=bool)
+    whole = hider.probabilities(np.zeros((1, hider.patches), bool))[0]
+    without = np.concatenate([hider.probabilities(one[i:i + batch]) for i in range(0, hider.patches, batch)])
+    return (whole - without).reshape(hider.grid)
