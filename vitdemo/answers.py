@@ -21,7 +21,7 @@ FILTERS, PRINCIPAL = 64, 28                     # how many filters and principal
 def token(explanation: Explanation, index: int) -> dict[str, Any]:
     """What a token reads, who reads it, and its columns' totals, in every layer and head."""
     column = explanation.read_by(index)
-    return {"reads": pack(explanation.reads(index)), "read_by": pack(column), "total": np.round(column.sum(2), 5).ravel().tolist()}
+    return {"reads": pack(explanation.reads(index)), "read_by": pack(column), "total": np.round(column.sum(2, dtype=np.float64), 5).ravel().tolist()}
 
 
 def rollout(explanation: Explanation, *, up_to: int | None = None, fusion: str = "mean", discard: float = 0.0) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def relevance(explanation: Explanation, klass: int) -> dict[str, Any]:
 
 def facts(explanation: Explanation) -> dict[str, Any]:
     """Head facts, [layers][heads] each; see `attention.facts`."""
-    return {name: np.round(values[0].numpy(), 5).tolist() for name, values in explanation.facts()._asdict().items()}
+    return {name: np.round(values[0].double().numpy(), 5).tolist() for name, values in explanation.facts()._asdict().items()}
 
 
 def embedding(loaded: Loaded) -> dict[str, Any]:

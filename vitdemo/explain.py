@@ -3,9 +3,7 @@
     python -m vitdemo.explain PHOTO --out FOLDER [--checkpoint FILE]
 """
 
-import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,41 +156,10 @@ def untrained(loaded: Loaded, seed: int = 0) -> Loaded:
     return Loaded(model, loaded.classes, loaded.preprocessing, {"notes": ["random weights"]}, f"{loaded.name} untrained")
 
 
-def save_maps(explanation: Explanation, path: Path) -> None:
-    """The numbers as a NumPy file: `attention` (layers, heads, rows, cols), `prefix_attention`, `probabilities`, `classes`."""
-    np.savez_compressed(path, attention=explanation.attention, prefix_attention=explanation.prefix_attention,
-                        probabilities=explanation.probabilities, classes=np.array(explanation.classes))
-
-
 def main(arguments: list[str] | None = None) -> int:
-    from vitdemo import figures  # matplotlib, only needed here
+    from vitdemo import explain_command  # figures and reports stand above this file
 
-    parser = argparse.ArgumentParser(prog="python -m vitdemo.explain", description="What a model makes of a photo, as figures and numbers.")
-    parser.add_argument("photo", help="a picture file")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the figures and maps.npz; made if missing")
-    parser.add_argument("--checkpoint", help="a .safetensors or .pt file (default: the model in the box)")
-    parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
-    args = parser.parse_args(arguments)
-    try:
-        result = explain(args.photo, checkpoint.load(args.checkpoint, heads=args.heads))
-        args.out.mkdir(parents=True, exist_ok=True)
-        save_maps(result, args.out / "maps.npz")
-        figures.patch_grid(result.picture, result.geometry).save(args.out / "patches.png")
-        figures.enlarge(result.seen, 320).save(args.out / "model-sees.png")
-        figures.layers_by_heads(result.attention, title=f"{result.model}: what the class token reads").savefig(args.out / "all-heads.png")
-        for layer, maps in enumerate(result.attention, start=1):
-            figure = figures.layer_heads(result.picture, result.geometry, maps, title=f"{result.model}, layer {layer}", uniform=result.uniform)
-            figure.savefig(args.out / f"layer-{layer:02d}.png")
-    except ValueError as error:
-        parser.exit(1, f"{error}\n")
-    except OSError as error:
-        parser.exit(1, f"the folder {args.out.name!r} cannot be written to ({error.strerror}): choose another one\n")
-    for note in result.notes:
-        print(note)
-    for name, probability in result.top():
-        print(f"{probability:6.1%}  {name}")
-    print(f"figures and maps.npz are in {args.out}")
-    return 0
+    return explain_command.main(arguments)
 
 
 if __name__ == "__main__":

@@ -107,9 +107,12 @@ def cover(tensor: Tensor, how: str) -> Tensor:
     """What stands in the place of hidden patches, broadcastable to `tensor` (1, C, height, width)."""
     if how == "mean":
         return tensor.mean(dim=(2, 3), keepdim=True)
-    sides = [max(3, side // 2 | 1) for side in tensor.shape[:1:-1]]         # (width, height), odd
-    sides = [min(side, 2 * (extent // 2) - 1) if extent > 2 else 1 for side, extent in zip(sides, tensor.shape[:1:-1], strict=True)]
-    return gaussian_blur(tensor, sides, [max(side / 4, 0.5) for side in sides])
+    for axis, side in enumerate(tensor.shape[:1:-1]):                       # width, then height: a wide kernel is cheaper one axis at a time
+        reach = max(1, min(side // 2 | 1, 2 * ((side + 1) // 2) - 1))       # odd, and no longer than what can be reflected at the edges
+        sizes, widths = [1, 1], [1.0, 1.0]
+        sizes[axis], widths[axis] = reach, max(side / 4, 0.5)
+        tensor = gaussian_blur(tensor, sizes, widths)
+    return tensor
 
 
 def curves(hider: Hider, orders: Sequence[np.ndarray], *, insertion: bool = False, levels: int = LEVELS,

@@ -35,15 +35,15 @@ def patch_grid(picture: Image.Image, geometry: "Geometry", least: int = 640) -> 
 
 
 def overlay(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, opacity: float = 0.65,
-            least: int = 320) -> Image.Image:
+            least: int = 320, colours: str = COLOURS) -> Image.Image:
     """A map laid over the very pixels that were classified; colours run from 0 to `high`, each patch one even square."""
     canvas, scale = _canvas(picture, geometry, least)
-    colours = colormaps[COLOURS](np.clip(weights / high if high > 0 else np.zeros_like(weights), 0, 1), bytes=True)[..., :3]
+    cells = colormaps[colours](np.clip(weights / high if high > 0 else np.zeros_like(weights), 0, 1), bytes=True)[..., :3]
     layer = canvas.copy()
     draw = ImageDraw.Draw(layer)
     for row, col in np.ndindex(*weights.shape):
         top, left, bottom, right = (round(v * scale) for v in geometry.patch_rectangle(row, col))
-        draw.rectangle((left, top, max(left, right - 1), max(top, bottom - 1)), fill=tuple(int(c) for c in colours[row, col]))
+        draw.rectangle((left, top, max(left, right - 1), max(top, bottom - 1)), fill=tuple(int(c) for c in cells[row, col]))
     return Image.blend(canvas, layer, opacity)
 
 
@@ -61,19 +61,55 @@ def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *,
     return figure
 
 
-def layers_by_heads(attention: np.ndarray, *, title: str) -> Figure:
-    """Every map of a model, (layers, heads, rows, cols), raw and without the picture; one scale for each layer, named at its left."""
+def layers_by_heads(attention: np.ndarray, *, title: str, prefix: np.ndarray | None = None, picture: Image.Image | None = None,
+                    geometry: "Geometry | None" = None, colours: str = COLOURS, own_scale: bool = False) -> Figure:
+    """Every map of a model, (layers, heads, rows, cols), raw; one scale for each layer, named at its left, or one for each head. With
+    `prefix` (layers, heads, prefix) each map says how much goes to patches; with `picture` and `geometry` the picture stands beside."""
     layers, heads = attention.shape[:2]
-    figure, axes = _sheet(layers, heads, cell=1.1, title=title)
+    aside = picture is not None and geometry is not None
+    figure, axes = _sheet(layers, heads + 2 * aside, cell=1.1, title=title)
+    if aside:
+        grid = axes[0, 0].get_gridspec()
+        for axis in axes[:, :2].flat:
+            axis.remove()
+        axis = figure.add_subplot(grid[: max(1, min(2, layers)), :2])
+        axis.imshow(patch_grid(picture, geometry, least=480))
+        axis.axis("off")
     for layer, head in np.ndindex(layers, heads):
-        axis, high = axes[layer, head], float(attention[layer].max())
-        axis.imshow(attention[layer, head], cmap=COLOURS, vmin=0, vmax=high or 1, interpolation="nearest")
+        axis, high = axes[layer, head + 2 * aside], float(attention[layer, head].max() if own_scale else attention[layer].max())
+        axis.imshow(attention[layer, head], cmap=colours, vmin=0, vmax=high or 1, interpolation="nearest")
         axis.set_xticks([])
         axis.set_yticks([])
+        if prefix is not None:
+            axis.set_xlabel(f"{1 - prefix[layer, head].sum():.0%} on patches", fontsize=6, labelpad=2)
         if layer == 0:
             axis.set_title(f"head {head + 1}", fontsize=8)
         if head == 0:
-            axis.set_ylabel(f"layer {layer + 1}\n0 to {high:.2f}", fontsize=7)
+            axis.set_ylabel(f"layer {layer + 1}" + ("" if own_scale else f"\n0 to {high:.2f}"), fontsize=7)
+    return figure
+
+
+def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str, subtitle: str,
+            unit: str, foot: str, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
+    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar."""
+    tall = picture.height / picture.width
+    figure = Figure(figsize=(6.4, min(11.0, max(3.2, 5.2 * tall + 1.3))), dpi=120, layout="constrained")
+    figure.suptitle(title, fontsize=12, parse_math=False)
+    axis = figure.subplots()
+    axis.set_title(subtitle, fontsize=9, parse_math=False)
+    laid = overlay(picture, geometry, weights, high=high, opacity=opacity, least=900, colours=colours)
+    axis.imshow(laid)
+    scale = laid.width / geometry.original[1]
+    top, left, bottom, right = (edge * scale for edge in geometry.crop)
+    rows, cols = geometry.grid
+    axis.hlines(np.linspace(top, bottom, rows + 1) - 0.5, left - 0.5, right - 0.5, colors="white", linewidth=0.6, alpha=0.7)
+    axis.vlines(np.linspace(left, right, cols + 1) - 0.5, top - 0.5, bottom - 0.5, colors="white", linewidth=0.6, alpha=0.7)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.set_xlabel(foot, fontsize=8, parse_math=False)
+    for edge in axis.spines.values():
+        edge.set_visible(False)
+    _colour_bar(figure, np.array([axis]), high, uniform=uniform, colours=colours, unit=unit)
     return figure
 
 
@@ -94,11 +130,12 @@ def _sheet(rows: int, columns: int, *, cell: float, title: str) -> tuple[Figure,
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float) -> None:
+def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, colours: str = COLOURS, unit: str = "attention weight") -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    bar = figure.colorbar(ScalarMappable(Normalize(0, high or 1), COLOURS), ax=axes, shrink=0.8)
-    bar.set_label("attention weight", fontsize=8)
-    bar.ax.axhline(uniform, color="white", linewidth=1.5)
-    bar.ax.axhline(uniform, color="black", linewidth=0.7)
+    bar = figure.colorbar(ScalarMappable(Normalize(0, high or 1), colours), ax=axes, shrink=0.8)
+    bar.set_label(unit + ("" if uniform is None else f" (line: an even share, {uniform:.4f})"), fontsize=8)
+    if uniform is not None and uniform <= (high or 1):
+        bar.ax.axhline(uniform, color="white", linewidth=2.5)
+        bar.ax.axhline(uniform, color="black", linewidth=1)

@@ -20,7 +20,7 @@ def whole(fields: dict[str, Any], name: str, most: int, *, least: int = 0, defau
     if value is None and default is not None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise RequestError(f"{name} must be a whole number from {least} to {most}, not {brief(value)}")
+        raise RequestError(f"the field {name!r} must be a whole number from {least} to {most}, not {brief(value)}")
     return value
 
 
@@ -30,7 +30,7 @@ def number(fields: dict[str, Any], name: str, most: float, *, default: float) ->
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:        # NaN is in no range
-        raise RequestError(f"{name} must be a number from 0 to {most:g}, not {brief(value)}")
+        raise RequestError(f"the field {name!r} must be a number from 0 to {most:g}, not {brief(value)}")
     return float(value)
 
 
@@ -40,7 +40,7 @@ def choice(fields: dict[str, Any], name: str, choices: Sequence[str], *, default
     if value is None and default is not None:
         return default
     if not isinstance(value, str) or value not in choices:
-        raise RequestError(f"{name} must be one of {', '.join(choices)}, not {brief(value)}")
+        raise RequestError(f"the field {name!r} must be one of {', '.join(choices)}, not {brief(value)}")
     return value
 
 
@@ -49,7 +49,7 @@ def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise RequestError(f"{name} must be true or false, not {brief(value)}")
+        raise RequestError(f"the field {name!r} must be true or false, not {brief(value)}")
     return value
 
 
@@ -59,10 +59,10 @@ def patches(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > count:
-        raise RequestError(f"{name} must be a list of at most {count} patches, not {brief(value)}")
+        raise RequestError(f"the field {name!r} must be a list of at most {count} patches, not {brief(value)}")
     for patch in value:
         if isinstance(patch, bool) or not isinstance(patch, int) or not 0 <= patch < count:
-            raise RequestError(f"{name} must hold patches from 0 to {count - 1}, not {brief(patch)}")
+            raise RequestError(f"the field {name!r} must hold patches from 0 to {count - 1}, not {brief(patch)}")
     return tuple(value)
 
 
@@ -72,7 +72,7 @@ def permutation(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...
     if fields.get(name) is None:
         return None
     if len(set(listed)) != count:
-        raise RequestError(f"{name} must hold each of the {count} patches once, not {len(set(listed))} of them")
+        raise RequestError(f"the field {name!r} must hold each of the {count} patches once, not {len(set(listed))} of them")
     return listed
 
 
@@ -89,7 +89,7 @@ def view(fields: dict[str, Any], explanation: Explanation) -> dict[str, Any]:
     for the same map give equal views."""
     value = fields.get("view")
     if not isinstance(value, dict):
-        raise RequestError(f"view must be an object that says which map is meant, not {brief(value)}")
+        raise RequestError(f"the field 'view' must be an object that says which map is meant, not {brief(value)}")
     layers, heads = explanation.attention.shape[:2]
     kind = choice(value, "kind", KINDS)
     clean = {"kind": kind, "direction": "reads", "token": None, "layer": layers - 1, "head": "mean", "up_to": layers, "fusion": "mean",

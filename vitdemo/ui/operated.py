@@ -1,4 +1,4 @@
-"""A result after patch surgery: an explanation like any other, of the picture as it was cut up, so that all questions can be asked of it."""
+"""A result after patch surgery: an explanation like any other, of the picture as it was cut up. All questions can be asked of it."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,7 +10,6 @@ from PIL import Image
 from vitdemo import surgery
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation, describe
-from vitdemo.geometry import Geometry
 from vitdemo.images import Input
 from vitdemo.model import ViT
 from vitdemo.surgery import Surgery
@@ -30,8 +29,10 @@ def operate(explanation: Explanation, loaded: Loaded, done: Surgery) -> Operated
     """`explanation` after surgery; `loaded` is its model, or where positions are off the same model `without_positions`."""
     operated, trace = surgery.answer(loaded, explanation.tensor, done)
     difference, before = surgery.difference(loaded, explanation.tensor, done)
-    shown, seen = (Image.fromarray(rearranged(np.asarray(image), explanation.grid, done)) for image in (_crop(explanation), explanation.seen))
-    geometry = Geometry((shown.height, shown.width), (0, 0, shown.height, shown.width), explanation.geometry.size, explanation.geometry.patch)
+    shown, seen = (Image.fromarray(rearranged(np.asarray(image), explanation.grid, done))
+                   for image in (_crop(explanation), explanation.seen))
+    size = shown.height, shown.width
+    geometry = replace(explanation.geometry, original=size, crop=(0, 0, *size))
     with torch.inference_mode():
         whole = describe(loaded, Input(explanation.tensor, explanation.seen, explanation.geometry), before, picture=explanation.picture)
         after = describe(loaded, Input(operated, seen, geometry), trace, picture=shown)
@@ -39,15 +40,15 @@ def operate(explanation: Explanation, loaded: Loaded, done: Surgery) -> Operated
 
 
 def rearranged(pixels: np.ndarray, grid: tuple[int, int], done: Surgery) -> np.ndarray:
-    """uint8 pixels (height, width) or (height, width, C), whole multiples of `grid`, with the same done to their blocks as `surgery.operate`
-    does to the model's input: masked ones get the mean colour, then place i shows block `order[i]`."""
+    """uint8 pixels (height, width) or (height, width, C), whole multiples of `grid`, with the same done to their blocks as
+    `surgery.operate` does to the model's input: masked ones get the mean colour, then place i shows block `order[i]`."""
     rows, cols = grid
-    height, width, *channels = pixels.shape
-    blocks = pixels.reshape(rows, height // rows, cols, width // cols, -1).swapaxes(1, 2).reshape(rows * cols, height // rows, width // cols, -1).copy()
+    tall, wide = pixels.shape[0] // rows, pixels.shape[1] // cols
+    blocks = pixels.reshape(rows, tall, cols, wide, -1).swapaxes(1, 2).reshape(rows * cols, tall, wide, -1).copy()
     blocks[list(done.masked)] = np.round(pixels.mean((0, 1))).astype(np.uint8)
     if done.order is not None:
         blocks = blocks[list(done.order)]
-    return blocks.reshape(rows, cols, height // rows, width // cols, -1).swapaxes(1, 2).reshape(height, width, *channels)
+    return blocks.reshape(rows, cols, tall, wide, -1).swapaxes(1, 2).reshape(pixels.shape)
 
 
 def without_positions(loaded: Loaded) -> Loaded:
@@ -65,5 +66,6 @@ def _crop(explanation: Explanation) -> Image.Image:
     scale = LONGEST_SIDE / max(rows * tall, cols * wide)
     height, width = rows * max(1, int(scale * tall)), cols * max(1, int(scale * wide))
     top, left, bottom, right = explanation.geometry.crop
-    method = Image.Resampling.NEAREST if height >= 4 * (bottom - top) else Image.Resampling.BICUBIC         # small pictures keep their squares
+    small = height >= 4 * (bottom - top)                                    # such a picture keeps its squares
+    method = Image.Resampling.NEAREST if small else Image.Resampling.BICUBIC
     return explanation.picture.resize((width, height), method, box=(left, top, right, bottom))

@@ -2,7 +2,7 @@
 
     ask({"question": "token", "key": ..., "token": 7}) -> {"reads": ..., "read_by": ..., "total": ...} or {"error": "One sentence."}
 
-The functions that the browser calls have no queue before them, so what takes long goes through `Slots`; a test or a ranking works a
+The functions that a browser calls have no queue before them, so what takes long goes through `Slots`; a test or a ranking works about a
 second at a time and is asked again until it is done.
 """
 
@@ -11,19 +11,176 @@ import logging
 import secrets
 import threading
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 
-from vitdemo import answers, surgery, takehome
+from vitdemo import answers, faithfulness, front, takehome
 from vitdemo.checkpoint import Loaded
-from vitdemo.explain import Explanation, describe, untrained
+from vitdemo.explain import describe, untrained
 from vitdemo.images import Input
 from vitdemo.payload import payload
-from vitdemo.ui import fields, testing, words
-from vitdemo.ui.fields import RequestError
+from vitdemo.surgery import Surgery
+from vitdemo.ui import fields, operated, testing, words
+from vitdemo.ui.fields import RequestError, sentence
 from vitdemo.ui.results import Gone, Kept, Results
 from vitdemo.ui.slots import Busy, Slots
+from vitdemo.ui.testing import Trial, Way
 
 log = logging.getLogger(__name__)
-TWINS = 2                                       # untrained models that are kept
+Request = dict[str, Any]
+Answer = dict[str, Any]
+RELATIVES = 4                                   # untrained twins and models without positions that are kept for all visitors together
+
+
+class Offspring(NamedTuple):
+    """A result that was made from another one: its key, and what its answer says besides."""
+
+    key: str
+    beside: Answer
+
+
+class Questions:
+    """Answers the page's questions about what is kept in `results`. Safe in threads; nobody can ask without a result's key."""
+
+    def __init__(self, results: Results):
+        self._results = results
+        self._quick = threading.BoundedSemaphore(4)
+        self._slots = Slots(working=2, waiting=6, patience=10)              # half of the page's threads
+        self._relatives: OrderedDict[tuple[int, str], tuple[Loaded, Loaded]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts}
+        self._long = {"relevance": self._relevance, "embedding": self._embedding, "twin": self._twin, "surgery": self._surgery,
+                      "take": self._take}
+        self._in_slices = {"test": self._test, "rank": self._rank}
+
+    def ask(self, request: Any) -> Answer:
+        """The answer to one request, or {"error": sentence}; with "gone" where the picture must be uploaded again. Never raises."""
+        try:
+            return self._answer(request)
+        except Gone as error:
+            return {"error": sentence(str(error)), "gone": True}
+        except Busy as error:
+            return {"error": sentence(str(error)), "busy": True}
+        except RequestError as error:
+            return {"error": sentence(str(error))}
+        except Exception:
+            number = secrets.token_hex(3)
+            log.exception("question %s failed", number)
+            return {"error": words.UNEXPECTED.format(number=number)}
+
+    def _answer(self, request: Any) -> Answer:
+        if not isinstance(request, dict):
+            raise RequestError(f"a question is an object with a name and a key, not {fields.brief(request)}")
+        question = fields.choice(request, "question", (*self._short, *self._long, *self._in_slices))
+        if not isinstance(request.get("key"), str):
+            raise RequestError(f"the field 'key' must be the text that came with the result, not {fields.brief(request.get('key'))}")
+        kept = self._results.get(request["key"])
+        if question in self._in_slices:
+            return self._in_slices[question](kept, request)
+        if question in self._short:
+            with self._quick:
+                return self._short[question](kept, request)
+        with self._slots.one(kept.turn):
+            return self._long[question](kept, request)
+
+    def _token(self, kept: Kept, request: Request) -> Answer:
+        return answers.token(kept.explanation, fields.whole(request, "token", kept.explanation.tokens - 1))
+
+    def _rollout(self, kept: Kept, request: Request) -> Answer:
+        view = fields.view({"view": {**request, "kind": "rollout"}}, kept.explanation)
+        return answers.rollout(kept.explanation, up_to=view["up_to"], fusion=view["fusion"], discard=view["discard"])
+
+    def _facts(self, kept: Kept, request: Request) -> Answer:
+        return answers.facts(kept.explanation)
+
+    def _relevance(self, kept: Kept, request: Request) -> Answer:
+        return answers.relevance(kept.explanation, fields.klass(request, kept.explanation))
+
+    def _embedding(self, kept: Kept, request: Request) -> Answer:
+        return answers.embedding(kept.explanation.loaded)
+
+    def _twin(self, kept: Kept, request: Request) -> Answer:
+        def make() -> Offspring:
+            asked = kept.explanation
+            loaded = self._relative(asked.loaded, "untrained", untrained)
+            with torch.inference_mode():
+                seen = Input(asked.tensor, asked.seen, asked.geometry)
+                made = describe(loaded, seen, loaded.model.trace(asked.tensor), picture=asked.picture)
+            return Offspring(self._results.keep(made), {})
+
+        return self._child(kept, "twin", make, about="The same architecture with random weights.")
+
+    def _surgery(self, kept: Kept, request: Request) -> Answer:
+        asked = kept.explanation
+        patches = asked.grid[0] * asked.grid[1]
+        masked = tuple(sorted(set(fields.patches(request, "masked", patches))))
+        done = Surgery(patches, masked, fields.permutation(request, "order", patches), fields.flag(request, "positions", default=True))
+
+        def make() -> Offspring:
+            loaded = asked.loaded if done.positions else self._relative(asked.loaded, "without positions", operated.without_positions)
+            made = operated.operate(asked, loaded, done)
+            return Offspring(self._results.keep(made.explanation), {"difference": made.difference, "before": made.before})
+
+        return self._child(kept, done, make, about="The picture after surgery.")
+
+    def _child(self, kept: Kept, name: Any, make: Callable[[], Offspring], *, about: str) -> Answer:
+        """The payload of a result made from `kept`: the one made before, if it is still there."""
+        child = kept.remember(name, make)
+        try:
+            result = self._results.get(child.key)
+        except Gone:
+            kept.forget(name)
+            child = kept.remember(name, make)
+            result = self._results.get(child.key)
+        return {**payload(result.explanation, key=child.key, about=about), **child.beside}
+
+    def _test(self, kept: Kept, request: Request) -> Answer:
+        view, way = fields.view(request, kept.explanation), _way(kept, request)
+        trial = Trial(kept, [view], way)
+        return self._go_on(kept, trial, lambda: testing.test_answer(trial, way))
+
+    def _rank(self, kept: Kept, request: Request) -> Answer:
+        way = _way(kept, request)
+        named = testing.candidates(kept.explanation, way.klass)
+        views = {name: fields.view({"view": view}, kept.explanation) for name, view in named.items()}
+        trial = Trial(kept, list(views.values()), way)
+        return self._go_on(kept, trial, lambda: testing.rank_answer(trial, way, views))
+
+    def _go_on(self, kept: Kept, trial: Trial, finish: Callable[[], Answer]) -> Answer:
+        """Work on a trial for a moment; how far it is, and once it is done the answer. Who finds no slot hears how far it is, and that
+        nothing was done just now."""
+        busy = {}
+        if not trial.finished:
+            try:
+                with self._slots.one(kept.turn):
+                    trial.work()
+            except Busy:
+                busy = {"busy": True}
+        return {**trial.progress, **(finish() if trial.finished else busy)}
+
+    def _take(self, kept: Kept, request: Request) -> Answer:
+        kind = fields.choice(request, "kind", takehome.KINDS)
+        view = fields.view(request, kept.explanation)
+        taken = takehome.take(kept.explanation, kind, view, opacity=fields.number(request, "opacity", 100, default=65) / 100,
+                              colours=fields.choice(request, "colours", front.COLOURS, default=front.COLOURS[0]),
+                              own_scale=fields.flag(request, "own_scale", default=False))
+        return {"name": taken.name, "type": taken.type, "data": base64.b64encode(taken.data).decode()}
+
+    def _relative(self, loaded: Loaded, name: str, make: Callable[[Loaded], Loaded]) -> Loaded:
+        """A model made from another one, kept for the next who asks; all visitors together get one."""
+        key = id(loaded), name
+        with self._lock:
+            if key not in self._relatives or self._relatives[key][0] is not loaded:
+                self._relatives[key] = loaded, make(loaded)
+            self._relatives.move_to_end(key)
+            while len(self._relatives) > RELATIVES:
+                self._relatives.popitem(last=False)
+            return self._relatives[key][1]
+
+
+def _way(kept: Kept, request: Request) -> Way:
+    """How a test is to be made, as the request says."""
+    return Way(fields.klass(request, kept.explanation), fields.choice(request, "how", faithfulness.HIDING, default="mean"),
+               fields.flag(request, "insertion", default=False))

@@ -1,4 +1,5 @@
-"""Where answers are kept for the questions that come after: one bounded store for all visitors, each answer under a key nobody can guess."""
+"""Where answers are kept for the questions that come after: one bounded store for all visitors, each answer under a key that nobody
+can guess."""
 
 import secrets
 import threading
@@ -63,7 +64,8 @@ class Results:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
     def keep(self, explanation: Explanation, *, stays: bool = False) -> str:
-        """Keep a compact copy of `explanation`; the key to ask for it. The newest one is kept whatever its size, and one that `stays` for good."""
+        """Keep a compact copy of `explanation`; the key to ask for it. The newest one is kept whatever its size, one that `stays` for
+        good."""
         smaller = compact(explanation)
         entry, key = Kept(smaller, size_of(smaller), stays), secrets.token_urlsafe(16)
         with self._lock:

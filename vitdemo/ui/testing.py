@@ -27,6 +27,13 @@ class Way(NamedTuple):
     insertion: bool
 
 
+class Tested(NamedTuple):
+    """A map's order of patches, the most important first, and the curves of that order and its reverse."""
+
+    order: np.ndarray
+    curves: Curves
+
+
 class Job:
     """A computation of `total` pictures that goes on whenever somebody works on it: one thread at a time."""
 
@@ -38,7 +45,7 @@ class Job:
         """Go on until the clock says `until` or all is done; one step at least."""
         while not self.finished:
             try:
-                self.done = next(self._steps)
+                self.done = min(next(self._steps), self.total - 1)          # all is done when the answer is there
             except StopIteration as end:
                 self.done, self.finished, self.result = self.total, True, end.value
             if time.monotonic() >= until:
@@ -71,6 +78,8 @@ class Trial:
         """Go on for about SLICE seconds. A job that fails is forgotten, so that the next call starts it afresh."""
         until = time.monotonic() + SLICE
         for name, job in self._jobs.items():
+            if job.finished:
+                continue
             try:
                 job.work(until)
             except Exception:
@@ -79,8 +88,8 @@ class Trial:
             if time.monotonic() >= until:
                 return
 
-    def outcome(self) -> tuple[list[Curves], Curves]:
-        """The curves of each map and its reverse, and those of the random orders."""
+    def outcome(self) -> tuple[list[Tested], Curves]:
+        """What came out for each map, and the curves of the random orders."""
         *maps, chance = (job.result for job in self._jobs.values())
         return maps, chance
 
@@ -90,13 +99,14 @@ class Trial:
 
 def test_answer(trial: Trial, way: Way) -> dict[str, Any]:
     """Curves, areas and the verdict of one finished map."""
-    (found,), chance = trial.outcome()
+    ((order, found),), chance = trial.outcome()
     own, back = faithfulness.area(found)
     areas = faithfulness.area(chance)
     verdict = faithfulness.judge(own, areas, insertion=way.insertion)
     low, high = np.percentile(chance.probabilities, faithfulness.RANGE, axis=0)
     return {
-        "shares": _plain(found.shares), "map": _plain(found.probabilities[0]), "reversed": _plain(found.probabilities[1]),
+        "order": order.tolist(), "shares": _plain(found.shares),
+        "map": _plain(found.probabilities[0]), "reversed": _plain(found.probabilities[1]),
         "random_mean": _plain(chance.probabilities.mean(0)), "random_low": _plain(low), "random_high": _plain(high),
         "area": _plain(own), "area_reversed": _plain(back), "area_random": _plain((areas.mean(), verdict.low, verdict.high)),
         "kind": verdict.kind, "sentence": sentence(verdict.sentence),
@@ -114,11 +124,13 @@ def rank_answer(trial: Trial, way: Way, views: dict[str, dict[str, Any]]) -> dic
     """All finished maps, the best first: lowest area where patches were hidden, highest where they were shown."""
     maps, chance = trial.outcome()
     areas, rows = faithfulness.area(chance), []
-    for (name, view), found in zip(views.items(), maps, strict=True):
-        own = faithfulness.area(found)[0]
+    for (name, view), tested in zip(views.items(), maps, strict=True):
+        own = faithfulness.area(tested.curves)[0]
         verdict = faithfulness.judge(own, areas, insertion=way.insertion)
-        rows.append({"name": name, "view": view, "area": _plain(own), "percentile": _plain(faithfulness.percentile(own, areas, insertion=way.insertion)),
-                     "kind": verdict.kind, "sentence": sentence(verdict.sentence)})
+        shown = {field: value for field, value in view.items() if field != "klass" or value is not None}
+        beaten = faithfulness.percentile(own, areas, insertion=way.insertion)
+        rows.append({"name": name, "view": shown, "area": _plain(own), "percentile": _plain(beaten), "kind": verdict.kind,
+                     "sentence": sentence(verdict.sentence)})
     rows.sort(key=lambda row: row["area"], reverse=way.insertion)
     return {"rows": rows, "random": _plain((areas.mean(), verdict.low, verdict.high))}
 
@@ -131,7 +143,6 @@ def pictures_at_once(explanation: Explanation) -> int:
 
 
 def _of_map(kept: Kept, view: dict[str, Any], way: Way) -> Steps:
-    """Curves of one map and its reverse."""
     explanation, before = kept.explanation, 0
     if view["kind"] == "occlusion":
         weights = yield from _of_occlusion(kept, view["klass"])
@@ -139,7 +150,7 @@ def _of_map(kept: Kept, view: dict[str, Any], way: Way) -> Steps:
     else:
         weights = explanation.patches(answers.map_of(explanation, view))
     order = faithfulness.order_of(weights)
-    return (yield from _along(kept, np.stack((order, order[::-1])), way, before))
+    return Tested(order, (yield from _along(kept, np.stack((order, order[::-1])), way, before)))
 
 
 def _of_chance(kept: Kept, way: Way) -> Steps:
@@ -148,8 +159,8 @@ def _of_chance(kept: Kept, way: Way) -> Steps:
 
 def _along(kept: Kept, orders: np.ndarray, way: Way, before: int) -> Steps:
     """Curves along `orders`; `before` pictures were done already."""
-    found = None
-    for done, _, found in faithfulness.curves(_hider(kept, way.klass, way.how), orders, insertion=way.insertion, batch=pictures_at_once(kept.explanation)):
+    hider, batch, found = _hider(kept, way.klass, way.how), pictures_at_once(kept.explanation), None
+    for done, _, found in faithfulness.curves(hider, orders, insertion=way.insertion, batch=batch):
         yield before + done
     return found
 

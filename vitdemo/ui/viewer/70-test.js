@@ -40,7 +40,8 @@
           last = { question, request, answer, title, about };
           return question === "test" ? drawTest(last) : drawRank(last);
         }
-        progress.textContent = answer.done + " of " + answer.total + " orders …";
+        progress.textContent = Math.round(100 * answer.done / answer.total) + "%: " + answer.done + " of " + answer.total + " pictures with holes …" + (answer.busy ? " Others are before you." : "");
+        if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
       }
     } catch (failure) {
       if (mine === current) finish(failure.message, true);

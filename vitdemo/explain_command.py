@@ -1,0 +1,53 @@
+"""The command `python -m vitdemo.explain`: a photo in, a folder of figures, numbers and a report out."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vitdemo import checkpoint, figures, takehome
+from vitdemo.explain import Explanation, explain
+from vitdemo.report import report
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m vitdemo.explain", description="What a model makes of a photo, as figures, numbers and a report.")
+    parser.add_argument("photo", help="a picture file")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the figures, maps.npz and report.html; made if missing")
+    parser.add_argument("--checkpoint", help="a .safetensors or .pt file (default: the model in the box)")
+    parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
+    parser.add_argument("--class", dest="klass", help="the class whose relevance is drawn (default: the most probable one)")
+    args = parser.parse_args(arguments)
+    try:
+        result = explain(args.photo, checkpoint.load(args.checkpoint, heads=args.heads))
+        klass = result.class_index(args.klass or result.top(1)[0][0]) if result.classes or args.klass else None
+        args.out.mkdir(parents=True, exist_ok=True)
+        takehome.save_maps(result, args.out / "maps.npz")
+        (args.out / "report.html").write_text(report(result), encoding="utf-8")
+        for name, picture in pictures(result, klass):
+            (picture.save if hasattr(picture, "save") else picture.savefig)(args.out / f"{name}.png")
+    except ValueError as error:
+        parser.exit(1, f"{error}\n")
+    except OSError as error:
+        parser.exit(1, f"the folder {args.out.name!r} cannot be written to ({error.strerror}): choose another one\n")
+    for note in result.notes:
+        print(note)
+    for name, probability in result.top():
+        print(f"{probability:6.1%}  {name}")
+    print(f"report.html, figures and maps.npz are in {args.out}")
+    return 0
+
+
+def pictures(result: Explanation, klass: int | None) -> Iterator[tuple[str, Any]]:
+    """(name, PIL picture or matplotlib figure) of everything that is drawn."""
+    layers = len(result.attention)
+    view = {"kind": "attention", "direction": "reads", "token": None, "layer": layers - 1, "head": "mean", "up_to": layers, "fusion": "mean", "discard": 0.0, "klass": klass}
+    yield "patches", figures.patch_grid(result.picture, result.geometry)
+    yield "model-sees", figures.enlarge(result.seen, 320)
+    yield "all-heads", figures.layers_by_heads(result.attention, prefix=result.prefix_attention, picture=result.picture, geometry=result.geometry,
+                                               title=f"{result.model}: what {result.reader} reads")
+    for layer, maps in enumerate(result.attention, start=1):
+        yield f"layer-{layer:02d}", figures.layer_heads(result.picture, result.geometry, maps, title=f"{result.model}, layer {layer}", uniform=result.uniform)
+    yield "rollout", takehome.view_figure(result, {**view, "kind": "rollout"})
+    if klass is not None:
+        yield "relevance", takehome.view_figure(result, {**view, "kind": "relevance"})

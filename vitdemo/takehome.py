@@ -1,0 +1,112 @@
+"""What a person takes home from a result: a figure of the map that is shown, all heads in one sheet, the numbers, or a report."""
+
+import io
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vitdemo import answers, figures
+from vitdemo.explain import Explanation
+from vitdemo.payload import prefix_names
+from vitdemo.report import report
+
+KINDS = ("png", "svg", "sheet", "npz", "report")
+DOTS = 160                                      # per inch of a figure
+
+
+class Taken(NamedTuple):
+    """A file to be saved."""
+
+    name: str
+    type: str                       # its media type
+    data: bytes
+
+
+def take(explanation: Explanation, kind: str, view: dict[str, Any], *, opacity: float = 0.65, colours: str = figures.COLOURS,
+         own_scale: bool = False, about: str = "") -> Taken:
+    """The file of one of KINDS; `view` says which map is meant (see `answers.map_of`), the rest how it is drawn. Raises ValueError for
+    another kind."""
+    if kind not in KINDS:
+        raise ValueError(f"what can be taken home is one of {', '.join(KINDS)}, not {kind!r}")
+    stem = _safe(explanation.top(1)[0][0] if explanation.classes else explanation.model)
+    if kind == "report":
+        return Taken(f"{stem}-report.html", "text/html", report(explanation, about=about).encode())
+    if kind == "npz":
+        buffer = io.BytesIO()
+        save_maps(explanation, buffer, view=view)
+        return Taken(f"{stem}-maps.npz", "application/octet-stream", buffer.getvalue())
+    if kind == "sheet":
+        figure = figures.layers_by_heads(explanation.attention, prefix=explanation.prefix_attention, colours=colours, own_scale=own_scale,
+                                         picture=explanation.picture, geometry=explanation.geometry,
+                                         title=f"{explanation.model}: what {explanation.reader} reads in every layer and head")
+        return Taken(f"{stem}-all-heads.png", "image/png", _drawn(figure, "png"))
+    name = _safe(f"{stem}-{view_title(explanation, view)}".split(" (")[0])
+    figure = view_figure(explanation, view, opacity=opacity, colours=colours, own_scale=own_scale)
+    return Taken(f"{name}.{kind}", "image/png" if kind == "png" else "image/svg+xml", _drawn(figure, kind))
+
+
+def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: float = 0.65, colours: str = figures.COLOURS,
+                own_scale: bool = False) -> Any:
+    """The map that a view names as a matplotlib Figure: over the picture, with title, scale, colour bar and the even share."""
+    vector = answers.map_of(explanation, view)
+    patches, prefix = explanation.patches(vector), explanation.prefix_attention.shape[2]
+    high = float(patches.max())
+    shared = view["kind"] == "attention" and not own_scale
+    if shared:
+        rows = explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"])
+        high = float(rows[view["layer"], :, prefix:].max())
+    weights = view["kind"] in ("attention", "rollout", "mean attention")
+    foot = f"{vector[:prefix].sum():.1%} on tokens that are no patch" if weights and view["direction"] == "reads" else ""
+    top = f"the model says {explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "a model without classes"
+    return figures.one_map(explanation.picture, explanation.geometry, patches, high=high, uniform=explanation.uniform if weights else None,
+                           opacity=opacity, colours=colours, title=view_title(explanation, view), subtitle=f"{explanation.model}: {top}",
+                           unit="attention weight" if weights else view["kind"], foot=", ".join(filter(None, (
+                               f"one scale for all heads of layer {view['layer'] + 1}" if shared else "scale of this map", foot))))
+
+
+def view_title(explanation: Explanation, view: dict[str, Any]) -> str:
+    """A view in words."""
+    if view["kind"] == "rollout":
+        return f"Rollout up to layer {view['up_to']}, {view['fusion']} of the heads" + (f", weakest {view['discard']:.0%} discarded" if view["discard"] else "")
+    if view["kind"] == "relevance":
+        return f"What speaks for {explanation.classes[view['klass']]}"
+    if view["kind"] == "occlusion":
+        return f"What {explanation.classes[view['klass']]} loses when a patch is hidden"
+    if view["kind"] == "mean attention":
+        return "Mean attention of all layers and heads"
+    head = f"head {view['head'] + 1}" if isinstance(view["head"], int) else f"{view['head']} of the heads"
+    token = explanation.reader if view["token"] is None else token_name(explanation, view["token"])
+    return f"Layer {view['layer'] + 1}, {head} ({f'who reads {token}' if view['direction'] == 'read_by' else f'what {token} reads'})"
+
+
+def token_name(explanation: Explanation, token: int) -> str:
+    prefix, cols = explanation.prefix_attention.shape[2], explanation.grid[1]
+    if token >= prefix:
+        return f"the patch in row {(token - prefix) // cols + 1}, column {(token - prefix) % cols + 1}"
+    name = prefix_names(explanation.loaded.config)[token]
+    return name if name.startswith("register") else f"the {name}"
+
+
+def save_maps(explanation: Explanation, file: Any, *, view: dict[str, Any] | None = None) -> None:
+    """The numbers as a NumPy file (a path or a binary file): `attention` (layers, heads, rows, cols), `prefix_attention` (layers, heads,
+    prefix), `probabilities`, `classes`, `lens` (layers, classes), `rollout` (rows, cols), head facts (layers, heads), `relevance` (rows,
+    cols) of the first class where there is one, and with a `view` `shown` (rows, cols), the map it names."""
+    more = {name: values[0].numpy() for name, values in explanation.facts()._asdict().items() if name != "prefix"}
+    if explanation.classes:
+        more["relevance"] = explanation.patches(explanation.relevance(int(explanation.probabilities.argmax())))
+    if view is not None:
+        more["shown"] = explanation.patches(answers.map_of(explanation, view))
+    np.savez_compressed(file, attention=explanation.attention, prefix_attention=explanation.prefix_attention, probabilities=explanation.probabilities,
+                        classes=np.array(explanation.classes), lens=explanation.lens, rollout=explanation.patches(explanation.rollout()), **more)
+
+
+def _safe(text: str) -> str:
+    """Text as part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "picture"
+
+
+def _drawn(figure: Any, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None)
+    return buffer.getvalue()
