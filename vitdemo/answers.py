@@ -32,6 +32,17 @@ def relevance(explanation: Explanation, klass: int) -> dict[str, Any]:
     return {"map": pack(explanation.relevance(klass)[None, None])}
 
 
+def occlusion(explanation: Explanation, klass: int) -> dict[str, Any]:
+    """How much the class probability falls when one patch is hidden."""
+    return occluded(explanation, faithfulness.occlusion(explanation.loaded, explanation.tensor, klass))
+
+
+def occluded(explanation: Explanation, drops: np.ndarray) -> dict[str, Any]:
+    """Falls of a probability (rows, cols) as a map over tokens; where it rises, 0."""
+    before = np.zeros(explanation.prefix_attention.shape[2])
+    return {"map": pack(np.maximum(np.concatenate((before, drops.ravel())), 0)[None, None])}
+
+
 def facts(explanation: Explanation) -> dict[str, Any]:
     """Head facts, [layers][heads] each; see `attention.facts`."""
     return {name: np.round(values[0].double().numpy(), 5).tolist() for name, values in explanation.facts()._asdict().items()}

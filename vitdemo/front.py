@@ -9,6 +9,12 @@ import numpy as np
 FOLDER = Path(__file__).resolve().parent / "ui" / "viewer"
 COLOURS = ("cividis", "viridis", "gray")
 
+# the viewer's own CSS variables in light and dark: accent and text on it, warnings, lines of charts (after Okabe and Ito, at AA contrast)
+LIGHT = ("--vd-accent: #1d4ed8; --vd-on-accent: #ffffff; --vd-warn: #b45309; --vd-c1: #b34700; --vd-c2: #0072b2; --vd-c3: #5b5b5b; --vd-c4: #00785a; "
+         "--vd-c5: #a3417f; --vd-c6: #7a6a00;")
+DARK = ("--vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; --vd-warn: #fbbf24; --vd-c1: #ff9248; --vd-c2: #56b4e9; --vd-c3: #b8b8b8; --vd-c4: #35c9a0; "
+        "--vd-c5: #e29ac8; --vd-c6: #f0e442;")
+
 
 def page() -> str:
     """The HTML that the script fills; it holds nothing that was sent."""

@@ -12,6 +12,7 @@ from vitdemo.explain import Explanation
 from vitdemo.payload import payload
 
 LIMIT_BYTES = 10 * 10**6                        # of a report; what does not fit is left out, and said
+OCCLUSION = 10**9                               # patches times parameters beyond which hiding each patch in turn takes too long
 CLASSES = 5                                     # for how many of the first classes relevance is kept
 SHELL = 20_000                                  # bytes kept for the page around the data
 
@@ -24,9 +25,9 @@ PAGE = Template("""<!doctype html>
 <title>$title</title>
 <style>
 :root { --body-text-color: #18181b; --body-text-color-subdued: #52525b; --border-color-primary: #d4d4d8; --background-fill-primary: #ffffff;
-  --background-fill-secondary: #f4f4f5; --vd-accent: #1d4ed8; --vd-on-accent: #ffffff; color-scheme: light; }
+  --background-fill-secondary: #f4f4f5; $light color-scheme: light; }
 :root.dark { --body-text-color: #f4f4f5; --body-text-color-subdued: #d4d4d8; --border-color-primary: #3f3f46; --background-fill-primary: #18181b;
-  --background-fill-secondary: #27272a; --vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; color-scheme: dark; }
+  --background-fill-secondary: #27272a; $dark color-scheme: dark; }
 body { margin: 0 auto; padding: 1.5rem; max-width: 1180px; font-family: "IBM Plex Sans", ui-sans-serif, system-ui, sans-serif; font-size: 16px;
   background: var(--background-fill-primary); color: var(--body-text-color); }
 header { margin-bottom: 1.2rem; } header h1 { margin: 0 0 0.3rem; font-size: 1.6rem; overflow-wrap: anywhere; } header p { margin: 0.2rem 0; color: var(--body-text-color-subdued); }
@@ -68,7 +69,7 @@ def report(explanation: Explanation, *, about: str = "", limit: int = LIMIT_BYTE
             held[key] = answer
             room -= size
     title = f"{explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "What a Vision Transformer looks at"
-    return PAGE.substitute(title=escape(title), facts="".join(f"<p>{escape(line)}</p>" for line in _facts(explanation, left)), style=front.style(),
+    return PAGE.substitute(title=escape(title), facts="".join(f"<p>{escape(line)}</p>" for line in _facts(explanation, left)), style=front.style(), light=front.LIGHT, dark=front.DARK,
                            page=front.page(), script=front.script(), data=_json({"value": value, "answers": held}))
 
 
@@ -91,6 +92,8 @@ def _parts(explanation: Explanation) -> Iterator[tuple[str, Iterator[tuple[str, 
     yield "the untrained twin", ((canonical("picture", "twin"), payload(twin, key="twin", about="The same architecture with random weights.")) for _ in range(1))
     yield "rollout of some layers", rollouts("picture", explanation)
     yield "relevance of some classes", relevances("picture", explanation)
+    if sum(p.numel() for p in explanation.loaded.model.parameters()) * explanation.tokens <= OCCLUSION:
+        yield "occlusion", ((canonical("picture", "occlusion", klass=k), answers.occlusion(explanation, k)) for k in top)
     yield "filters and positions", ((canonical("picture", "embedding"), answers.embedding(explanation.loaded)) for _ in range(1))
     yield "some tokens", tokens("picture", explanation)
     yield "the twin's rollout", rollouts("twin", twin)

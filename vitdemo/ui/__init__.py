@@ -24,7 +24,7 @@ def build_app(box: Loaded | None = None) -> App:
     box = box or checkpoint.load(owner.checkpoint)
     scheduler = Scheduler(owner.runs_folder, queue=owner.queue, keep_seconds=owner.keep_hours * 3600)
     models = Models(box, scheduler)
-    with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000)) as blocks:
+    with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000), fill_width=True) as blocks:
         # top level, because what lies in a tab is not there when the page loads; the id is a secret by itself, so the key needs to be none
         run_id = gr.BrowserState(None, storage_key="vitdemo-run", secret="vitdemo")
         timer = gr.Timer(1.0, active=False)

@@ -26,7 +26,7 @@ from vitdemo.ui import fields, operated, testing, words
 from vitdemo.ui.fields import RequestError, sentence
 from vitdemo.ui.results import Gone, Kept, Results
 from vitdemo.ui.slots import Busy, Slots
-from vitdemo.ui.testing import Trial, Way
+from vitdemo.ui.testing import Occlusion, Trial, Way
 
 log = logging.getLogger(__name__)
 Request = dict[str, Any]
@@ -53,7 +53,7 @@ class Questions:
         self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts}
         self._long = {"relevance": self._relevance, "embedding": self._embedding, "twin": self._twin, "surgery": self._surgery,
                       "take": self._take}
-        self._in_slices = {"test": self._test, "rank": self._rank}
+        self._in_slices = {"occlusion": self._occlusion, "test": self._test, "rank": self._rank}
 
     def ask(self, request: Any) -> Answer:
         """The answer to one request, or {"error": sentence}; with "gone" where the picture must be uploaded again. Never raises."""
@@ -97,6 +97,10 @@ class Questions:
 
     def _relevance(self, kept: Kept, request: Request) -> Answer:
         return answers.relevance(kept.explanation, fields.klass(request, kept.explanation))
+
+    def _occlusion(self, kept: Kept, request: Request) -> Answer:
+        trial = Occlusion(kept, fields.klass(request, kept.explanation))
+        return self._go_on(kept, trial, trial.answer)
 
     def _embedding(self, kept: Kept, request: Request) -> Answer:
         return answers.embedding(kept.explanation.loaded)
@@ -148,7 +152,7 @@ class Questions:
         trial = Trial(kept, list(views.values()), way)
         return self._go_on(kept, trial, lambda: testing.rank_answer(trial, way, views))
 
-    def _go_on(self, kept: Kept, trial: Trial, finish: Callable[[], Answer]) -> Answer:
+    def _go_on(self, kept: Kept, trial: Trial | Occlusion, finish: Callable[[], Answer]) -> Answer:
         """Work on a trial for a moment; how far it is, and once it is done the answer. Who finds no slot hears how far it is, and that
         nothing was done just now."""
         busy = {}

@@ -97,6 +97,34 @@ class Trial:
         self._jobs[name] = self._kept.remember(name, make)
 
 
+class Occlusion:
+    """The occlusion map of a class, as far as it has come."""
+
+    def __init__(self, kept: Kept, klass: int):
+        rows, cols = kept.explanation.grid
+        self._kept, self._name = kept, ("occlusion", klass)
+        self._job = kept.remember(self._name, lambda: Job(_of_occlusion(kept, klass), rows * cols + 1))
+
+    @property
+    def progress(self) -> dict[str, int]:
+        return {"done": self._job.done, "total": self._job.total}
+
+    @property
+    def finished(self) -> bool:
+        return self._job.finished
+
+    def work(self) -> None:
+        """Go on for about SLICE seconds. A job that fails is forgotten, so that the next call starts it afresh."""
+        try:
+            self._job.work(time.monotonic() + SLICE)
+        except Exception:
+            self._kept.forget(self._name)
+            raise
+
+    def answer(self) -> dict[str, Any]:
+        return answers.occluded(self._kept.explanation, self._job.result)
+
+
 def test_answer(trial: Trial, way: Way) -> dict[str, Any]:
     """Curves, areas and the verdict of one finished map."""
     ((order, found),), chance = trial.outcome()

@@ -2,6 +2,8 @@
 
 import gradio as gr
 
+from vitdemo import front
+
 
 def theme() -> gr.themes.Base:
     """Monochrome passes contrast where the other built-in themes do not; the bundled semi-bold files lack letters, hence (400, 700)."""
@@ -18,9 +20,7 @@ def theme() -> gr.themes.Base:
     )
 
 
-CSS = """
-:root { --vd-accent: #1d4ed8; --vd-on-accent: #ffffff; }
-.dark { --vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; }
+CSS = f":root {{ {front.LIGHT} }}\n.dark {{ {front.DARK} }}" + """
 button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 .gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; }
 .vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }
@@ -34,5 +34,10 @@ button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 @media (max-width: 900px) {
   .vd-explore { display: grid !important; grid-template-columns: minmax(0, 1fr); }
   .vd-explore > .vd-first { order: -1; }
+}
+@media (max-width: 600px) {
+  .gradio-container main { padding: 0 10px !important; }
+  .gradio-container .tabitem { padding: 10px 0 !important; }
+  #vd-viewer { padding: 0 !important; }
 }
 """

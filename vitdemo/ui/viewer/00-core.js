@@ -63,11 +63,22 @@ class Result {
 function ask(about, request) {
   const key = JSON.stringify(request);
   if (!about.answers.has(key)) {
-    const answer = askAgain(about, request);
+    const answer = askThrough(about, request);
     about.answers.set(key, answer);
     answer.catch(() => about.answers.delete(key));
   }
   return about.answers.get(key);
+}
+
+// What takes long is answered a second at a time: asked on until all of it is there.
+async function askThrough(about, request) {
+  for (;;) {
+    const answer = await askAgain(about, request);
+    if (!("done" in answer) || answer.done >= answer.total) return answer;
+    about.trouble = "Asking the model: " + Math.round(100 * answer.done / answer.total) + "% …";
+    if (about === result || about === other.result) draw(); else return Promise.reject(new Error("Another picture is shown now."));
+    if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
+  }
 }
 
 async function askAgain(about, request) {
@@ -93,7 +104,7 @@ function change(changes = {}, { quiet = false } = {}) {
   if (view.token === null) view.direction = "reads";
   if (!(view.klass >= 0 && view.klass < result.known)) view.klass = 0;
   if (view.second !== null && !(view.second >= 0 && view.second < result.known)) view.second = null;
-  if (view.kind === "relevance" && !result.known) view.kind = "attention";
+  if (BY_CLASS.includes(view.kind) && !result.known) view.kind = "attention";
   draw();
   if (!quiet) { updatePanels(); announce(); }
 }

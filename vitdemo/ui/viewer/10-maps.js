@@ -5,6 +5,10 @@ const KINDS = {
     more: "Equation (6) of the paper, appendix A: softmax of queries times keys. Each row sums to 1. It misleads when read as a reason: it shows where a head looks, " +
       "not what it does with what it finds there, and a token may by then hold what it gathered from others.",
   },
+  "mean attention": {
+    name: "Mean attention", line: "Mean attention: what the reader reads, averaged over all layers and heads.",
+    more: "The simplest summary of all. It misleads because heads that do different things, and layers that read different things, are poured together.",
+  },
   rollout: {
     name: "Rollout", line: "Rollout: attention followed through all layers up to the chosen one, as if information only flowed along it.",
     more: "Abnar and Zuidema 2020, Quantifying Attention Flow in Transformers: per layer (A + I) / 2, multiplied up. Discarding the weakest weights follows Gildenblat's vit-explain. " +
@@ -15,7 +19,14 @@ const KINDS = {
     more: "Chefer, Gur and Wolf, Generic Attention-model Explainability, ICCV 2021, equations (5) and (6): the positive part of gradient times attention, mean over heads. " +
       "It misleads because only what speaks for the class is kept, and a gradient tells about small changes, not about removing a patch. Test it.",
   },
+  occlusion: {
+    name: "Occlusion", line: "Occlusion: how much the class probability falls when one patch alone is hidden by the picture's mean colour.",
+    more: "Zeiler and Fergus 2014, Visualizing and Understanding Convolutional Networks. Asks the model instead of reading its attention; patches whose hiding raises the probability count as zero here. " +
+      "It misleads where two patches tell the same: hiding either alone changes nothing.",
+  },
 };
+const WEIGHTS = ["attention", "mean attention", "rollout"];                // kinds whose numbers are weights, so that an even share means something
+const BY_CLASS = ["relevance", "occlusion"];
 
 // Rows (or columns) of one token in all layers and heads; null while the server is asked.
 function rowsOf(about, token, direction) {
@@ -44,9 +55,16 @@ function settled(about, request) {
 // The map of `view` as Float32Array over tokens, or null while it is on its way. Layer and head are bent to the model's own range.
 function mapOf(about, wanted = view) {
   if (wanted.kind === "rollout") return single(about, { question: "rollout", up_to: Math.min(wanted.up_to, about.layers), fusion: wanted.fusion, discard: wanted.discard });
-  if (wanted.kind === "relevance") return single(about, { question: "relevance", klass: wanted.klass });
+  if (BY_CLASS.includes(wanted.kind)) return single(about, { question: wanted.kind, klass: wanted.klass });
+  if (wanted.kind === "mean attention") return (about.meanAttention ??= meanOf(about.own));
   const all = rowsOf(about, tokenFor(about, wanted), wanted.direction);
   return all && fuse(all, Math.min(wanted.layer, about.layers - 1), typeof wanted.head === "number" && wanted.head >= about.heads ? "mean" : wanted.head);
+}
+
+function meanOf({ tokens, weights }) {
+  const out = new Float32Array(tokens);
+  for (let i = 0; i < weights.length; i++) out[i % tokens] += weights[i] * tokens / weights.length;
+  return out;
 }
 
 function tokenFor(about, wanted) {
@@ -97,15 +115,17 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 function titleOf(about, wanted = view) {
   if (wanted.kind === "rollout") return "Rollout up to layer " + Math.min(wanted.up_to, about.layers) + ", " + wanted.fusion + " of the heads";
   if (wanted.kind === "relevance") return "What speaks for " + className(about, wanted.klass);
+  if (wanted.kind === "occlusion") return "What " + className(about, wanted.klass) + " loses when a patch is hidden";
+  if (wanted.kind === "mean attention") return "Mean attention of all layers and heads";
   return "Layer " + (Math.min(wanted.layer, about.layers - 1) + 1) + ", " + headName(wanted.head);
 }
 
 // One patch in words: where, how much, and how that compares with an even share.
 function patchSentence(about, vector, patch, wanted = view) {
   const w = vector[about.prefix + patch], where = "Row " + (Math.floor(patch / about.cols) + 1) + ", column " + (patch % about.cols + 1);
-  if (wanted.kind === "relevance") {
+  if (BY_CLASS.includes(wanted.kind)) {
     const even = sum(vector, about.prefix) / about.patches;
-    return where + ": relevance " + w.toPrecision(3) + (even > 0 ? ", " + (w / even).toFixed(1) + " times the average patch." : ".");
+    return where + ": " + (wanted.kind === "relevance" ? "relevance " + w.toPrecision(3) : "the probability falls by " + percent(w)) + (even > 0 ? ", " + (w / even).toFixed(1) + " times the average patch." : ".");
   }
   return where + ": weight " + w.toFixed(4) + ", " + (w / about.uniform).toFixed(1) + " times an even share (1/" + about.tokens + " = " + about.uniform.toFixed(4) + ").";
 }
@@ -133,13 +153,13 @@ function mapSentence(about, vector, wanted = view) {
   for (let i = about.prefix; i < vector.length; i++) if (Math.abs(vector[i] - vector[about.prefix]) > 1e-6 * (high || 1)) even = false;
   const where = even ? "every patch alike" : "most from " + spot;
   const { name, share } = region(about, vector), area = even ? "" : "; the " + name + " of the picture holds " + percent(share) + " of what goes to patches";
-  if (wanted.kind === "relevance")
+  if (BY_CLASS.includes(wanted.kind))
     return titleOf(about, wanted) + ": " + (even ? "every patch alike" : "most in " + spot + "; the " + name + " of the picture holds " + percent(share) + " of it") + ".";
   const times = (high / about.uniform).toFixed(1) + " times an even share";
-  const token = tokenFor(about, wanted), who = about.tokenName(token), prefix = sum(vector, 0, about.prefix);
+  const token = wanted.kind === "attention" ? tokenFor(about, wanted) : about.first, who = about.tokenName(token), prefix = sum(vector, 0, about.prefix);
   if (wanted.kind === "rollout")
     return titleOf(about, wanted) + ": " + about.tokenName(about.first) + " gathers " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) + " comes from tokens that are no patch.";
-  if (wanted.direction === "read_by")
+  if (wanted.kind === "attention" && wanted.direction === "read_by")
     return titleOf(about, wanted) + ": " + who + " is read " + (even ? "by every patch alike" : "most by " + spot) + " (" + percent(high) + " of what that patch reads, " + times + "); all readers together give it " +
       sum(vector).toFixed(2) + " (an even share would be 1.00), " + prefix.toFixed(2) + " of it from tokens that are no patch.";
   return titleOf(about, wanted) + ": " + who + " reads " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) +

@@ -23,7 +23,7 @@ function buildStage() {
   parts.direction = make("div", { class: "vd-row vd-direction", role: "group", "aria-label": "Direction" },
     ...[["reads", "what it reads"], ["read_by", "who reads it"]].map(([key, text]) => make("button", { type: "button", class: "vd-chip", "data-direction": key, text, onclick: () => change({ direction: key }) })));
   parts.layerRow = make("label", { class: "vd-wide" }, parts.layerName, layer);
-  parts.attentionRows = make("div", { class: "vd-lines" }, line("Head", parts.heads), line("Token", parts.tokens, parts.direction));
+  parts.attentionRows = make("div", { class: "vd-lines" }, line("Head", parts.heads), line("Token", parts.tokens), line("Direction", parts.direction));
   parts.discardName = make("span", { text: "Discard" });
   parts.rolloutRows = make("div", { class: "vd-lines" }, line("Heads joined by", fusion), make("label", { class: "vd-wide" }, parts.discardName, discard));
   parts.relevanceRows = make("div", { class: "vd-lines" }, line("Class", klass), line("Beside it", second));
@@ -39,17 +39,17 @@ const line = (text, ...things) => make("div", { class: "vd-line" }, make("span",
 function showControls() {
   for (const button of $("kinds").children) {
     button.setAttribute("aria-pressed", String(button.dataset.kind === view.kind));
-    button.disabled = button.dataset.kind === "relevance" && !result.known;
+    button.disabled = BY_CLASS.includes(button.dataset.kind) && !result.known;
   }
   $("about-kind").querySelector("summary").textContent = KINDS[view.kind].line;
   $("about-kind").querySelector("p").textContent = KINDS[view.kind].more;
   parts.layer.max = result.layers;
   parts.layer.value = view.layer + 1;
   parts.layerName.textContent = (view.kind === "rollout" ? "Up to layer " : "Layer ") + (view.layer + 1) + " of " + result.layers;
-  parts.layerRow.hidden = view.kind === "relevance";
+  parts.layerRow.hidden = !["attention", "rollout"].includes(view.kind);
   parts.attentionRows.hidden = view.kind !== "attention";
   parts.rolloutRows.hidden = view.kind !== "rollout";
-  parts.relevanceRows.hidden = view.kind !== "relevance";
+  parts.relevanceRows.hidden = !BY_CLASS.includes(view.kind);
   parts.fusion.value = view.fusion;
   parts.discard.value = Math.round(100 * view.discard);
   parts.discardName.textContent = "Discard the weakest " + Math.round(100 * view.discard) + "%";
@@ -126,11 +126,11 @@ function drawWords(map, otherMap, pair, high) {
   if (map && pair && !otherMap) words += " " + (trouble || "Asking for the other …");
   if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null && hovered < pair.result.patches ? patchSentence(pair.result, otherMap, hovered, pair.view) : mapSentence(pair.result, otherMap, pair.view));
   $("readout").textContent = words;
-  $("high").textContent = high > 0 ? (view.kind === "relevance" ? high.toPrecision(2) : high.toFixed(3)) : "0";
+  $("high").textContent = high > 0 ? (BY_CLASS.includes(view.kind) ? high.toPrecision(2) : high.toFixed(3)) : "0";
   const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);
-  $("unit").textContent = (view.kind === "attention" ? "attention weight, " : view.kind === "rollout" ? "rollout weight, " : "relevance, ") + scale + (pair ? " and both pictures" : "") +
-    (view.kind !== "relevance" ? "; the mark is an even share, 1/" + result.tokens : "");
-  const even = high > 0 && view.kind !== "relevance" ? result.uniform / high : 2;
+  $("unit").textContent = ({ rollout: "rollout weight, ", relevance: "relevance, ", occlusion: "fall of the probability, " }[view.kind] ?? "attention weight, ") + scale + (pair ? " and both pictures" : "") +
+    (WEIGHTS.includes(view.kind) ? "; the mark is an even share, 1/" + result.tokens : "");
+  const even = high > 0 && WEIGHTS.includes(view.kind) ? result.uniform / high : 2;
   $("even").hidden = even > 1;
   $("even").style.left = 100 * Math.min(1, even) + "%";
   root.dataset.layer = view.layer + 1;

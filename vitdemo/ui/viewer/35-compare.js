@@ -27,11 +27,11 @@ function showCompare() {
 
 // The second picture and the view it is seen by, or null. A second class is one more view of the same result.
 function beside() {
-  if (view.kind === "relevance" && view.second !== null && !other.result)
+  if (BY_CLASS.includes(view.kind) && view.second !== null && !other.result)
     return { result, view: { ...view, klass: view.second }, title: className(result, view.second), own: className(result, view.klass) };
   if (!other.result) return null;
-  const klass = view.kind === "relevance" ? other.result.knows.indexOf(className(result, view.klass)) : 0;
-  if (view.kind === "relevance" && klass < 0) return null;
+  const klass = BY_CLASS.includes(view.kind) ? other.result.knows.indexOf(className(result, view.klass)) : 0;
+  if (BY_CLASS.includes(view.kind) && klass < 0) return null;
   return { result: other.result, view: { ...view, klass }, title: other.title, own: other.kind === "twin" ? "trained" : other.kind === "surgery" ? "before" : "this result" };
 }
 

@@ -35,7 +35,7 @@ function openPanel(key, { act = false } = {}) {
     if (!open) { if (one.built) one.close?.(); continue; }
     if (!one.built) { one.built = true; one.sheet.append(make("p", { class: "vd-hint", text: one.line })); one.build(one.sheet); }
     one.update();
-    if (act) { one.act?.(); one.sheet.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" }); }
+    if (act) one.act?.();
   }
 }
 

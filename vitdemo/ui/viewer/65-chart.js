@@ -19,9 +19,12 @@ function ticks(low, high, count = 5) {
   return out;
 }
 
+const whole = (share) => Math.round(100 * share) + "%";
+
 // lines: [{ points: [[x, y]], colour: 1..6, dash, name }]; band: { xs, low, high }; levels: [{ y, name }]; dots: [{ x, y, label, chosen, act }]
 function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots = [], xTicks = null, xText = String, yText = String, label, cursor = null }) {
-  const wide = 640, tall = 320, left = 58, right = 150, top = 14, bottom = 48;
+  const narrow = root.clientWidth < 600;                                   // a phone: names stand under the plot, and letters keep their size
+  const wide = narrow ? 360 : 640, tall = narrow ? 250 : 320, left = narrow ? 52 : 58, right = narrow ? 10 : 150, top = 14, bottom = 48;
   const px = (v) => left + (wide - left - right) * (v - x[0]) / (x[1] - x[0] || 1), py = (v) => tall - bottom - (tall - top - bottom) * (v - y[0]) / (y[1] - y[0] || 1);
   const plot = svg("svg", { viewBox: "0 0 " + wide + " " + tall, class: "vd-chart", role: dots.length ? "group" : "img", "aria-label": label });
   for (const t of ticks(...y)) plot.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }), svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: yText(+t.toPrecision(6)) }));
@@ -41,12 +44,13 @@ function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots 
   labels.sort((one, two) => one.y - two.y);
   for (let i = 0, least = top; i < labels.length; i++) { labels[i].y = Math.max(labels[i].y, least); least = labels[i].y + 16; }
   for (let i = labels.length - 1, most = tall - bottom + 4; i >= 0; i--) { labels[i].y = Math.min(labels[i].y, most); most = labels[i].y - 16; }
-  for (const { y: at, name, colour } of labels) plot.append(svg("text", { x: wide - right + 8, y: at + 4, class: "vd-name-" + colour, text: name.length > 22 ? name.slice(0, 21) + "…" : name }));
+  if (!narrow) for (const { y: at, name, colour } of labels) plot.append(svg("text", { x: wide - right + 8, y: at + 4, class: "vd-name-" + colour, text: name.length > 22 ? name.slice(0, 21) + "…" : name }));
   if (cursor !== null) plot.append(svg("line", { x1: px(cursor), x2: px(cursor), y1: top, y2: tall - bottom, class: "vd-cursor" }));
   for (const { x: at, y: value, label: text, chosen, act } of dots) {
     const dot = svg("circle", { cx: px(at), cy: py(value), r: chosen ? 8 : 6, class: "vd-dot" + (chosen ? " vd-dot-chosen" : ""), tabindex: 0, role: "button", "aria-label": text, "aria-pressed": chosen, onclick: act,
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); act(); } } }, svg("title", { text }));
     plot.append(dot);
   }
-  return plot;
+  if (!narrow || !labels.length) return plot;
+  return make("div", {}, plot, make("ul", { class: "vd-legend" }, ...labels.map(({ name, colour }) => make("li", { class: "vd-name-" + colour, text: name }))));
 }

@@ -16,8 +16,8 @@
     stop = make("button", { type: "button", class: "vd-button", text: "Cancel", hidden: true, onclick: () => { current++; finish("Cancelled: what was computed is kept, so that it goes on from there."); } });
     progress = make("p", { role: "status" });
     out = make("div", { class: "vd-lines" });
-    const label = (text, control) => make("label", { class: "vd-line" }, make("span", { class: "vd-line-name", text }), control);
-    sheet.append(which, label("Hidden by", how), label("Way", insertion), label("Class", klass), make("div", { class: "vd-row" }, run, rank, stop), progress, out,
+    const label = (text, control) => make("label", { class: "vd-line" }, make("span", { text }), control);
+    sheet.append(which, make("div", { class: "vd-row" }, run, rank, stop), progress, out, make("div", { class: "vd-row vd-ways" }, label("Hidden by", how), label("Way", insertion), label("Class", klass)),
       make("details", {}, make("summary", { text: "What this does, and when it misleads" }), make("p", { class: "vd-hint", text:
         "Patches are hidden in the order of the map, in up to 16 steps, and the model answers each time (deletion and insertion: Petsiuk, Das and Saenko 2018, RISE). Twenty random orders say what chance would do: " +
         "only a map whose area lies outside their 5 to 95 % range says more than chance. It misleads because a picture with holes is unlike anything the model was trained on; compare the ways of hiding. One picture is one picture." })));
@@ -38,7 +38,10 @@
         if (answer.done >= answer.total && (answer.shares || answer.rows)) {
           finish("");
           last = { question, request, answer, title, about };
-          return question === "test" ? drawTest(last) : drawRank(last);
+          if (question === "test") drawTest(last); else drawRank(last);
+          const { top, bottom } = out.getBoundingClientRect();
+          if (bottom > window.innerHeight || top < 0) which.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+          return;
         }
         progress.textContent = Math.round(100 * answer.done / answer.total) + "%: " + answer.done + " of " + answer.total + " pictures with holes …" + (answer.busy ? " Others are before you." : "");
         if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
@@ -66,7 +69,7 @@
     const step = () => {
       const at = Number(slider.value), order = answer.order ?? [];
       box.replaceChildren(chart({
-        x: [0, 1], y: [0, 1], xName: "share of patches " + (adding ? "shown" : "hidden"), yName: "probability of " + name, xText: percent, yText: percent, cursor: shares[at],
+        x: [0, 1], y: [0, 1], xName: "share of patches " + (adding ? "shown" : "hidden"), yName: "probability of " + name, xText: whole, yText: whole, cursor: shares[at],
         label: answer.sentence, band: { xs: shares, low: answer.random_low, high: answer.random_high }, levels: [{ y: 1 / about.known, name: "even share 1/" + about.known }],
         lines: [{ points: points(answer.random_mean), colour: 3, dash: "2 4", name: "random (mean, 5–95%)" }, { points: points(answer.reversed), colour: 2, dash: "8 4", name: "least important first" },
           { points: points(answer.map), colour: 1, name: "this map first" }],
@@ -96,7 +99,7 @@
 
   function drawRank({ answer, request, about }) {
     const [mean, low, high] = answer.random, name = className(about, request.klass);
-    const rows = answer.rows.map((row, i) => make("tr", {}, make("td", { text: i + 1 }), make("td", {}, row.view && KINDS[row.view.kind] ? make("button", { type: "button", class: "vd-chip", text: row.name, onclick: () => change(row.view) }) : row.name),
+    const rows = answer.rows.map((row, i) => make("tr", {}, make("td", { text: i + 1 }), make("td", {}, KINDS[row.view.kind] ? make("button", { type: "button", class: "vd-chip", text: row.name, onclick: () => change(row.view) }) : row.name),
       make("td", { text: row.area.toFixed(3) }), make("td", { text: row.sentence })));
     out.replaceChildren(make("h4", { text: "Which map tells best what " + name + " depends on in this picture" }),
       make("div", { class: "vd-scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", "map", "area", "verdict"].map((text) => make("th", { scope: "col", text })))), make("tbody", {}, ...rows))),

@@ -22,7 +22,7 @@
       act: () => change({ kind: "attention", layer: l, head: h }) })));
     const most = Math.max(even(about), ...table.flat()) * 1.05;
     const at = document.activeElement?.getAttribute?.("aria-label");
-    box.replaceChildren(chart({ x: [0.5, about.layers + 0.5], y: [0, most || 1], xName: "layer (its heads side by side)", yName: name, yText: (v) => choice.value === "prefix" ? percent(v) : String(v), dots, label: name + " of every head",
+    box.replaceChildren(chart({ x: [0.5, about.layers + 0.5], y: [0, most || 1], xName: "layer (its heads side by side)", yName: name, yText: (v) => choice.value === "prefix" ? whole(v) : String(v), dots, label: name + " of every head",
       xTicks: Array.from({ length: about.layers }, (_, l) => l + 1).filter((l) => about.layers <= 16 || l % 2 === 0), levels: [{ y: even(about), name: "even: " + text(even(about)) }] }));
     const again = [...box.querySelectorAll("circle")].find((dot) => at && dot.getAttribute("aria-label") === at);
     again?.focus();
