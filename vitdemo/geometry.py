@@ -17,6 +17,14 @@ class Geometry:
         """Patches as (rows, cols)."""
         return self.size[0] // self.patch[0], self.size[1] // self.patch[1]
 
+    def window(self, margin: float = 0.5) -> tuple[int, int, int, int]:
+        """Edges of the part of the original worth showing: the crop and up to `margin` of its sides around it. A very long picture drawn
+        whole would leave no room for the part that the model sees."""
+        top, left, bottom, right = self.crop
+        down, across = margin * (bottom - top), margin * (right - left)
+        return (max(0, int(top - down)), max(0, int(left - across)), min(self.original[0], round(bottom + down)),
+                min(self.original[1], round(right + across)))
+
     def patch_rectangle(self, row: int, col: int) -> tuple[float, float, float, float]:
         """Edges of one patch on the original. Raises ValueError outside the grid."""
         rows, cols = self.grid

@@ -14,7 +14,6 @@ from vitdemo.config import ViTConfig
 from vitdemo.explain import Explanation
 
 LONGEST_SIDE = 640                              # of the picture that travels, in pixels
-MARGIN = 0.5                                    # how far beyond the crop the picture is shown, in sides of the crop
 STEPS = 65535                                   # of a packed weight
 NAMES = 1000                                    # classes whose names travel
 LENS_CLASSES = 6                                # classes drawn layer by layer
@@ -64,15 +63,12 @@ def prefix_names(config: ViTConfig) -> list[str]:
 
 def in_view(explanation: Explanation) -> tuple[Image.Image, list[float]]:
     """The picture as it travels, and the model's crop on it. Of a very long picture only the surroundings of the crop are shown."""
-    top, left, bottom, right = explanation.geometry.crop
-    down, across = MARGIN * (bottom - top), MARGIN * (right - left)
-    first_row, first_col = max(0, int(top - down)), max(0, int(left - across))
-    box = (first_col, first_row, min(explanation.picture.width, round(right + across)), min(explanation.picture.height, round(bottom + down)))
-    shown = explanation.picture.crop(box)
+    first_row, first_col, last_row, last_col = explanation.geometry.window()
+    shown = explanation.picture.crop((first_col, first_row, last_col, last_row))
     tall, wide = shown.height, shown.width
     shown.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     scale = shown.height / tall, shown.width / wide
-    return shown, [(edge - start) * scale[i % 2] for i, (edge, start) in enumerate(zip((top, left, bottom, right), (first_row, first_col) * 2, strict=True))]
+    return shown, [(edge - start) * scale[i % 2] for i, (edge, start) in enumerate(zip(explanation.geometry.crop, (first_row, first_col) * 2, strict=True))]
 
 
 def data_url(image: Image.Image, kind: str) -> str:

@@ -36,8 +36,7 @@ button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
   .vd-explore > .vd-first { order: -1; }
 }
 @media (max-width: 600px) {
-  .gradio-container main { padding: 0 10px !important; }
-  .gradio-container .tabitem { padding: 10px 0 !important; }
-  #vd-viewer { padding: 0 !important; }
+  .gradio-container .main.fillable { padding: 12px 14px !important; }
+  #vd-viewer .html-container { padding: 0 !important; }
 }
 """

@@ -95,11 +95,14 @@ function largest(vector, from) {
   return high;
 }
 
+// The largest patch weight of every head, worked out once: (layers * heads).
+function headHighs(about, all) {
+  return (all.patchHighs ??= Float32Array.from({ length: all.layers * all.heads }, (_, i) => largest(all.weights.subarray(i * all.tokens, (i + 1) * all.tokens), about.prefix)));
+}
+
 // The largest patch weight of any head of a layer: one scale for the layer.
 function layerHigh(about, all, layer) {
-  let high = 0;
-  for (let h = 0; h < all.heads; h++) high = Math.max(high, largest(fuse(all, layer, h), about.prefix));
-  return high;
+  return largest(headHighs(about, all).subarray(layer * all.heads, (layer + 1) * all.heads), 0);
 }
 
 // What the colours of a map run up to: its layer's largest weight, or its own where heads are rescaled or there is but one map.

@@ -2,6 +2,7 @@
 const other = { result: null, view: null, title: "", flicker: false };      // what stands beside the picture, if anything
 let marked = new Set();    // patches chosen for surgery
 let parts = {};            // the controls, by name
+let room = 640;            // width of the stage in CSS pixels; measured when it changes, because asking in between would lay out the page
 
 function buildStage() {
   const pick = (name, kind) => (event) => change({ [name]: kind === "number" ? Number(event.target.value) : event.target.value });
@@ -97,7 +98,7 @@ function draw() {
   const pair = beside(), map = mapOf(result), otherMap = pair && mapOf(pair.result, pair.view);
   let high = map ? highOf(result, map) : 0;
   if (otherMap && pair.view.kind === view.kind) high = Math.max(high, highOf(pair.result, otherMap, pair.view));
-  const two = Boolean(pair) && !other.flicker, room = $("panes").clientWidth || 640;
+  const two = Boolean(pair) && !other.flicker;
   const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
   const swapped = Boolean(pair) && other.flicker && other.phase;
   const front = swapped ? pair.result : result, frontMap = swapped ? otherMap : map, frontView = swapped ? pair.view : view;

@@ -1,28 +1,34 @@
 // The whole model at a glance: one small map for every layer and head; and the heads of the chosen layer over the picture.
 function drawWall() {
-  const all = rowsOf(result, view.token, view.direction), canvas = $("wall");
   $("wall-text").textContent = "Layers downwards, heads across; " + (view.direction === "reads" ? "what " + result.tokenName(view.token) + " reads" : "who reads " + result.tokenName(view.token)) + ". Choose one to see it large.";
+  const tall = result.rows + 1, wide = result.cols + 1, width = result.heads * wide - 1, height = result.layers * tall - 1;
+  const chosen = $("chosen"), column = typeof view.head === "number" ? view.head : 0, span = typeof view.head === "number" ? 1 : result.heads;
+  chosen.style.cssText = "top:" + 100 * view.layer * tall / height + "%;height:" + 100 * result.rows / height + "%;left:" + 100 * column * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";
+  chosen.hidden = view.kind !== "attention";
+  smaller ||= requestAnimationFrame(drawSmall);
+}
+
+// The small maps follow the large one in the next frame, once, however often it changed before.
+let smaller = 0;
+function drawSmall() {
+  smaller = 0;
+  if (!result) return;
+  const all = rowsOf(result, view.token, view.direction), canvas = $("wall");
   drawHeads(all);
   if (!all) return;
   const tall = result.rows + 1, wide = result.cols + 1, width = result.heads * wide - 1, height = result.layers * tall - 1;
   if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
   const stamp = [result.key, view.token, view.direction, look.colours, look.own].join("|");
-  if (canvas.dataset.stamp !== stamp || canvas.about !== result) {
-    const ctx = canvas.getContext("2d"), image = ctx.createImageData(width, height);
-    for (let l = 0; l < result.layers; l++) {
-      const shared = layerHigh(result, all, l);
-      for (let h = 0; h < result.heads; h++) {
-        const vector = fuse(all, l, h);
-        colourInto(image.data, width, l * tall, h * wide, result, vector, look.own ? largest(vector, result.prefix) : shared);
-      }
-    }
-    ctx.putImageData(image, 0, 0);
-    canvas.dataset.stamp = stamp;
-    canvas.about = result;
+  if (canvas.dataset.stamp === stamp && canvas.about === result) return;
+  const ctx = canvas.getContext("2d"), image = ctx.createImageData(width, height), highs = headHighs(result, all);
+  for (let l = 0; l < result.layers; l++) {
+    const shared = layerHigh(result, all, l);
+    for (let h = 0; h < result.heads; h++)
+      colourInto(image.data, width, l * tall, h * wide, result, fuse(all, l, h), look.own ? highs[l * result.heads + h] : shared);
   }
-  const chosen = $("chosen"), row = typeof view.head === "number" ? view.head : 0, span = typeof view.head === "number" ? 1 : result.heads;
-  chosen.style.cssText = "top:" + 100 * view.layer * tall / height + "%;height:" + 100 * result.rows / height + "%;left:" + 100 * row * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";
-  chosen.hidden = view.kind !== "attention";
+  ctx.putImageData(image, 0, 0);
+  canvas.dataset.stamp = stamp;
+  canvas.about = result;
 }
 
 function fillWall() {

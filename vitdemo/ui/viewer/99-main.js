@@ -36,7 +36,7 @@ bindPointer($("main"), () => other.flicker && other.phase && beside() ? beside()
 bindPointer($("other"), () => beside()?.result ?? result);
 $("wall").addEventListener("click", wallClick);
 document.addEventListener("keydown", key);
-new ResizeObserver(() => draw()).observe($("panes"));
+new ResizeObserver(([entry]) => { if (entry.contentRect.width) { room = entry.contentRect.width; draw(); } }).observe($("panes"));
 drawScale();
 watch("value", () => show(props.value));
 show(props.value);
