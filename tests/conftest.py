@@ -2,9 +2,11 @@
 
 import io
 import os
+import re
 import shutil
 import tempfile
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from playwright.sync_api import Page, expect, sync_playwright
 
 from vitdemo import checkpoint
 from vitdemo.config import Preprocessing, ViTConfig
@@ -24,6 +27,8 @@ from vitdemo.model import ViT
 torch.set_num_threads(1)
 
 SHARED_DATA = os.environ.get("VITDEMO_DATA")    # as it was; the running page of the tests has a folder of its own
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+WAIT = 20_000                                   # ms a browser is given for anything
 COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
 
 
@@ -124,19 +129,93 @@ def photo(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def page(tiny, colour_zip, tmp_path_factory):
-    """A running page around the tiny model, launched with the settings users get; yields (url, App)."""
+@contextmanager
+def serving(loaded: checkpoint.Loaded):
+    """A running page around a model, launched with the settings users get; gives (url, App)."""
     from vitdemo.ui import build_app, launch_settings
 
+    app = build_app(loaded)
+    app.scheduler.start()
+    _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
+    try:
+        yield url, app
+    finally:
+        app.blocks.close()
+        app.scheduler.close()
+
+
+@pytest.fixture(scope="session")
+def page(tiny, colour_zip, tmp_path_factory):
+    """A running page around the tiny model; yields (url, App)."""
     before = dict(os.environ)
     os.environ["VITDEMO_DATA"] = str(colour_zip.parent)
     os.environ["VITDEMO_RUNS"] = str(tmp_path_factory.mktemp("runs"))
-    app = build_app(tiny)
-    app.scheduler.start()
-    _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    yield url, app
-    app.blocks.close()
-    app.scheduler.close()
+    with serving(tiny) as served:
+        yield served
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with sync_playwright() as play:
+        engine = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield engine
+        engine.close()
+
+
+@pytest.fixture
+def visit(browser, page):
+    """Opens the page as a visitor of their own; what the browser complains of or asks of other hosts is collected."""
+    contexts = []
+
+    def open_page(url: str = page[0], width: int = 1440, height: int = 900, **options) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(WAIT)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.complaints, tab.asked = [], []
+        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.goto(url)
+        expect(tab.locator(".vd-verdict")).not_to_be_empty(timeout=WAIT)
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
+    clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
+    if clear.count():
+        clear.first.click()
+    tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": kind, "buffer": content})
+
+
+def drawn(tab: Page, selector: str = ".vd-main") -> str:
+    """A canvas as text: two are equal when every pixel is."""
+    return tab.locator(selector).first.evaluate("canvas => canvas.toDataURL()")
+
+
+def slide(tab: Page, selector: str, value: int) -> None:
+    tab.locator(selector).evaluate("(input, value) => { input.value = value; input.dispatchEvent(new Event('input')); input.dispatchEvent(new Event('change')); }", value)
+
+
+def cell_colours(tab: Page, selector: str = ".vd-main") -> np.ndarray:
+    """The colour in the middle of every patch, (15, 3), of a canvas that shows the 300 x 200 photo, cropped to 300 x 180, on the 3 x 5 grid."""
+    return np.array(tab.locator(selector).evaluate("""canvas => {
+        const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, out = [];
+        for (let r = 0; r < 3; r++) for (let c = 0; c < 5; c++) {
+            const y = Math.floor(canvas.height * (10 + 180 * (r + 0.5) / 3) / 200), x = Math.floor(canvas.width * (c + 0.5) / 5);
+            out.push(Array.from(data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3)));
+        }
+        return out; }"""))
+
+
+def colours_of(vector: np.ndarray, high: float) -> np.ndarray:
+    """What `cell_colours` gives where the map hides the picture: patches' weights (15,) on a scale that ends at `high`."""
+    from matplotlib import colormaps
+
+    return colormaps["cividis"](np.round(255 * vector / high).clip(0, 255).astype(int), bytes=True)[:, :3].astype(int)

@@ -4,61 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from conftest import coloured, picture_bytes
-from playwright.sync_api import Page, expect, sync_playwright
+from conftest import cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
+from playwright.sync_api import Page, expect
 
 from vitdemo import checkpoint
 from vitdemo.explain import explain
 from vitdemo.ui import words
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-WAIT = 20_000                                   # ms
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with sync_playwright() as play:
-        engine = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield engine
-        engine.close()
-
-
-@pytest.fixture
-def visit(browser, page):
-    """Opens the page as a visitor of their own; what the browser complains of or asks of other hosts is collected."""
-    contexts = []
-
-    def open_page(url: str = page[0], width: int = 1440, height: int = 900, **options) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(WAIT)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.complaints, tab.asked = [], []
-        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("request", lambda request: tab.asked.append(request.url))
-        tab.goto(url)
-        expect(tab.locator(".vd-verdict")).not_to_be_empty(timeout=WAIT)
-        return tab
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
-def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
-    clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
-    if clear.count():
-        clear.first.click()
-    tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": kind, "buffer": content})
-
-
-def drawn(tab: Page, selector: str = ".vd-main") -> str:
-    return tab.locator(selector).first.evaluate("canvas => canvas.toDataURL()")
-
-
-def slide(tab: Page, selector: str, value: int) -> None:
-    tab.locator(selector).evaluate("(input, value) => { input.value = value; input.dispatchEvent(new Event('input')); }", value)
 
 
 def test_the_page_answers_before_it_is_asked_and_asks_nobody_else(visit, page):
@@ -78,21 +29,11 @@ def test_an_upload_shows_the_class_and_the_maps_of_explain_for_every_head(visit,
     expect(tab.locator(".vd-verdict")).to_contain_text(f"{name}, {100 * share:.0f}" if share >= 0.0995 else name)
     expect(tab.locator(".vd-main")).to_have_attribute("aria-label", re.compile("layer 3"))
     expect(tab.locator(".vd-heads button")).to_have_count(3)                 # the mean and two heads
-    tab.get_by_role("button", name="head 2").click()
+    tab.locator(".vd-heads").get_by_role("button", name="head 2").click()
     slide(tab, ".vd-opacity", 100)
     tab.locator(".vd-grid").uncheck()
-    pixels = np.array(tab.locator(".vd-main").evaluate("""canvas => {
-        const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, out = [];
-        for (let r = 0; r < 3; r++) for (let c = 0; c < 5; c++) {
-            const y = Math.floor(canvas.height * (10 + 180 * (r + 0.5) / 3) / 200), x = Math.floor(canvas.width * (c + 0.5) / 5);
-            out.push(Array.from(data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3)));
-        }
-        return out; }"""))
-    from matplotlib import colormaps
-
     last = result.attention[2]
-    expected = colormaps["cividis"](np.round(255 * last[1].ravel() / last.max()).astype(int), bytes=True)[:, :3].astype(int)
-    assert np.abs(pixels - expected).max() <= 3
+    assert np.abs(cell_colours(tab) - colours_of(last[1].ravel(), last.max())).max() <= 3
 
 
 def test_layer_opacity_grid_scale_and_head_change_the_picture_with_the_network_cut(visit):
@@ -101,7 +42,7 @@ def test_layer_opacity_grid_scale_and_head_change_the_picture_with_the_network_c
     tab.context.set_offline(True)
     before = [drawn(tab)]
     for change in (lambda: slide(tab, ".vd-layer", 1), lambda: slide(tab, ".vd-opacity", 30), lambda: tab.locator(".vd-grid").uncheck(),
-                   lambda: tab.locator(".vd-own").check(), lambda: tab.get_by_role("button", name="head 1").click()):
+                   lambda: tab.locator(".vd-own").check(), lambda: tab.locator(".vd-heads").get_by_role("button", name="head 1").click()):
         change()
         assert drawn(tab) not in before
         before.append(drawn(tab))
@@ -175,22 +116,32 @@ def test_two_visitors_see_their_own_pictures(visit, tiny):
 
 
 def test_names_from_a_checkpoint_are_text_and_never_markup(visit, tiny, monkeypatch, tmp_path):
-    from vitdemo.ui import build_app, launch_settings
-
     monkeypatch.setenv("VITDEMO_RUNS", str(tmp_path))
     names = ("<img src=x onerror=window.hit=1>", "${window.hit=1}", "{{7*7}}")
     hostile = checkpoint.Loaded(tiny.model, names, tiny.preprocessing, {"test_accuracy": 0.5, "test_pictures": 3, "training_pictures": 3, "seconds": 1.0, "seed": 0,
                                 "hardware": "<img src=x onerror=window.hit=1>", "test_per_class": dict.fromkeys(names, 0.5)}, "<i>model</i>")
-    app = build_app(hostile)
-    _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
-    try:
+    with serving(hostile) as (url, _):
         tab = visit(url)
         assert sorted(tab.locator(".vd-name").all_inner_texts()) == sorted(names)
+        tab.get_by_role("button", name="Class relevance").click()
+        assert sorted(tab.locator(".vd-klass option").all_inner_texts()) == sorted(names)
+        tab.locator(".vd-klass-two").select_option(label=names[1])
+        expect(tab.locator(".vd-second figcaption")).to_have_text(names[1])
+        tab.get_by_role("button", name="Pin this result").click()
+        expect(tab.locator(".vd-compare option").last).to_contain_text("<i>model</i>")
+        tab.get_by_role("button", name="Test this map").click()
+        sheet = tab.locator("#vd-sheet-test")
+        expect(sheet.locator(".vd-chart")).to_contain_text("probability of ")
+        sheet.get_by_role("button", name="Rank five kinds of maps").click()
+        expect(sheet.locator("tbody tr")).to_have_count(5)
+        tab.get_by_role("tab", name="Layer by layer").click()
+        expect(tab.locator("#vd-sheet-lens .vd-chart")).to_contain_text("${window.hit=1}")
+        tab.get_by_role("tab", name="Patch surgery").click()
+        tab.get_by_role("button", name="Shuffle all patches").click()
+        expect(tab.locator("#vd-sheet-surgery table")).to_be_visible()
         tab.get_by_role("tab", name="About").click()
         expect(tab.get_by_text("It knows 3 things")).to_be_visible()
-        assert tab.evaluate("window.hit") is None and tab.locator("img[src=x]").count() == 0
-    finally:
-        app.blocks.close()
+        assert tab.evaluate("window.hit") is None and tab.locator("img[src=x], .vd i:not([class])").count() == 0 and tab.complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,6 +6,7 @@ import re
 import time
 from pathlib import Path
 
+import gradio as gr
 import numpy as np
 import pytest
 import torch
@@ -15,9 +16,12 @@ from PIL import Image
 from vitdemo import checkpoint, data, settings
 from vitdemo.config import PRESETS, ConfigError
 from vitdemo.explain import explain
+from vitdemo.model import ViT
+from vitdemo.payload import payload
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status
 from vitdemo.ui import explore, training, viewer, words
 from vitdemo.ui.models import Models, describe
+from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.run_status import describe as describe_run
 
 UI = Path(viewer.__file__).parent
@@ -33,6 +37,11 @@ def models(tiny, scheduler):
     return Models(tiny, scheduler)
 
 
+@pytest.fixture
+def results():
+    return Results()
+
+
 def run_with_model(scheduler, tiny, **provenance) -> str:
     run_id = scheduler.submit({})
     checkpoint.save(scheduler.read(run_id).best, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing, provenance=provenance)
@@ -41,10 +50,10 @@ def run_with_model(scheduler, tiny, **provenance) -> str:
 
 def test_the_viewers_value_holds_the_very_maps_in_few_bytes(tiny, photo):
     result = explain(photo, tiny)
-    value = viewer.payload(result)
-    sent = np.frombuffer(base64.b64decode(value["attention"]), "<u2").reshape(3, 2, 3, 5) / 65535 * np.array(value["highs"])[:, None, None, None]
-    assert np.abs(sent - result.attention).max() < 1e-5
-    assert np.allclose(np.array(value["prefix"]) + sent.sum((2, 3)), 1, atol=1e-3)
+    value = payload(result)
+    sent, highs = np.frombuffer(base64.b64decode(value["reads"]["data"]), "<u2").reshape(value["reads"]["shape"]), np.array(value["reads"]["highs"]).reshape(3, 2, 1)
+    assert sent.shape == (3, 2, 16) and np.abs(sent / 65535 * highs - result.reads()).max() < 1e-5
+    assert np.array_equal(sent.argmax(2), result.reads().argmax(2)) and value["uniform"] == 1 / 16
     assert [name for name, _ in value["top"]] == [name for name, _ in result.top()]
     picture = Image.open(io.BytesIO(base64.b64decode(value["picture"].split(",")[1])))
     assert picture.size == (value["width"], value["height"]) and len(str(value)) < 100_000
@@ -53,42 +62,54 @@ def test_the_viewers_value_holds_the_very_maps_in_few_bytes(tiny, photo):
 
 
 def test_the_crop_is_scaled_with_the_picture_that_travels(tiny):
-    value = viewer.payload(explain(Image.new("RGB", (2000, 500), (9, 9, 9)), tiny))
+    value = payload(explain(Image.new("RGB", (2000, 500), (9, 9, 9)), tiny))
     assert (value["width"], value["height"]) == (640, 192)                  # the crop, 833 x 500, and half of it on either side
     top, left, bottom, right = value["crop"]
     assert (top, bottom) == (0, 192) and right - left == pytest.approx(320, abs=1) and left == pytest.approx(640 - right, abs=1)
 
 
 @pytest.mark.parametrize("content", [b"", b"text", picture_bytes(coloured("red", 1))[:60], picture_bytes(Image.new("RGBA", (5, 5)))])
-def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, tmp_path, content):
+def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, results, tmp_path, content):
     (tmp_path / "x.png").write_bytes(content)
-    value = explore.analyse(str(tmp_path / "x.png"), None, models)
+    value = explore.analyse(str(tmp_path / "x.png"), None, models, results)
     assert value["failed"] and "picture" not in value and value["message"][0].isupper() and value["message"].endswith(".")
-    assert str(tmp_path) not in value["message"]
+    assert str(tmp_path) not in value["message"] and len(results) == 0
 
 
-def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, photo, monkeypatch, caplog):
+def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, results, photo, monkeypatch, caplog):
     monkeypatch.setattr(explore, "explain", lambda *_: 1 / 0)
-    value = explore.analyse(str(photo), None, models)
+    value = explore.analyse(str(photo), None, models, results)
     number = re.search(r"number (\w+) in", value["message"])[1]
     assert "ZeroDivisionError" in caplog.text and number in caplog.text and "division" not in value["message"]
 
 
-def test_the_model_of_a_run_is_looked_through_and_named(models, scheduler, tiny, photo):
+def test_an_answer_is_kept_for_later_questions_and_its_key_travels(models, results, photo, tiny):
+    value = explore.analyse(str(photo), None, models, results, truth="red")
+    kept = results.get(value["key"]).explanation
+    assert value["truth"] == "red" and np.array_equal(kept.attention, explain(photo, tiny).attention)
+    small = Results(limit_bytes=1)
+    first, second = (explore.analyse(str(photo), None, models, small, stays=stays)["key"] for stays in (True, False))
+    third = explore.analyse(str(photo), None, models, small)["key"]
+    assert small.get(first) and small.get(third) and len({first, second, third}) == 3
+    with pytest.raises(Gone):
+        small.get(second)
+
+
+def test_the_model_of_a_run_is_looked_through_and_named(models, results, scheduler, tiny, photo):
     run_id = run_with_model(scheduler, tiny, validation_accuracy=0.625)
-    value = explore.analyse(str(photo), run_id, models)
+    value = explore.analyse(str(photo), run_id, models, results)
     assert "right on 62% of its validation pictures" in value["about"]
     assert models.get(run_id) is models.get(run_id) and models.get(None) is tiny
     assert "right on 81% of its test pictures" in describe(checkpoint.Loaded(tiny.model, (), tiny.preprocessing, {"test_accuracy": 0.81}, ""), trained_here=False)
 
 
 @pytest.mark.parametrize("run_id", ["0" * 32, "../..", "x", 7, ["a"]])
-def test_the_model_of_a_foreign_or_unknown_run_is_a_sentence(models, photo, run_id):
-    assert explore.analyse(str(photo), run_id, models)["failed"]
+def test_the_model_of_a_foreign_or_unknown_run_is_a_sentence(models, results, photo, run_id):
+    assert explore.analyse(str(photo), run_id, models, results)["failed"]
 
 
-def test_a_run_without_weights_yet_is_a_sentence_and_few_models_are_kept(models, scheduler, tiny, photo):
-    assert explore.analyse(str(photo), scheduler.submit({}), models)["message"] == words.RUN_MODEL_GONE
+def test_a_run_without_weights_yet_is_a_sentence_and_few_models_are_kept(models, results, scheduler, tiny, photo):
+    assert explore.analyse(str(photo), scheduler.submit({}), models, results)["message"] == words.RUN_MODEL_GONE
     small = Models(tiny, Scheduler(scheduler.home, queue=9), keep=2)
     for _ in range(4):
         small.get(run_with_model(Scheduler(scheduler.home, queue=9), tiny))
@@ -217,10 +238,35 @@ def test_a_runs_status_is_told_in_words():
 
 
 def test_scripts_paste_nothing_as_markup_and_templates_read_no_value():
-    for script in ((UI / "viewer.js").read_text(encoding="utf-8"), (UI / "run_status.py").read_text(encoding="utf-8")):
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
-    for template in ((UI / "viewer.html"), (UI / "viewer.css")):
-        assert not re.search(r"\$\{|\{\{", template.read_text(encoding="utf-8"))
+    scripts = [*sorted((UI / "viewer").glob("*.js")), UI / "upload.js", UI / "run_status.py"]
+    assert len(scripts) > 10
+    for script in scripts:
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", script.read_text(encoding="utf-8")), script.name
+    for template in (UI / "viewer" / "page.html", UI / "viewer" / "style.css"):
+        assert not re.search(r"\$\{|\{\{", template.read_text(encoding="utf-8")), template.name
+
+
+def test_the_api_explains_by_the_box_or_by_a_run_and_says_why_not(models, scheduler, tiny, photo):
+    generator = torch.Generator().manual_seed(9)
+    trained = checkpoint.Loaded(ViT(tiny.config, generator), tiny.classes, tiny.preprocessing, {}, "run")
+    run_id = run_with_model(scheduler, trained)
+    box, run = (explore.explain_for_api(str(photo), model, models) for model in ("box", run_id))
+    assert np.allclose(box["attention"], explain(photo, tiny).attention) and explore.explain_for_api(str(photo), "", models) == box
+    assert np.allclose(run["attention"], explain(photo, models.get(run_id)).attention) and not np.allclose(run["attention"], box["attention"])
+    assert np.allclose(np.sum(run["attention"], (2, 3)) + np.sum(run["prefix_attention"], 2), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["0" * 32, "../..", "/etc/passwd", "Box", "x" * 10_000, "a\0b", 7, None, True, ["box"], {"a": 1}])
+def test_a_model_that_is_none_is_a_sentence_for_the_api(models, photo, model):
+    with pytest.raises(gr.Error) as refusal:
+        explore.explain_for_api(str(photo), model, models)
+    text = str(refusal.value.message)
+    assert text.endswith(".") and len(text) < 200 and "Error" not in text and "/" not in text
+
+
+def test_no_picture_is_a_sentence_for_the_api(models):
+    with pytest.raises(gr.Error, match="Drop, paste or pick"):
+        explore.explain_for_api(None, "box", models)
 
 
 def test_building_the_page_warns_of_nothing_and_is_quick_enough_to_do_twice(tiny, monkeypatch, tmp_path):

@@ -4,6 +4,8 @@ Maps are (rows, cols) arrays of attention weights; `geometry` is a `vitdemo.geom
 they are safe in threads and need no closing.
 """
 
+import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +26,15 @@ def enlarge(image: Image.Image, side: int) -> Image.Image:
 
 
 def patch_grid(picture: Image.Image, geometry: "Geometry", least: int = 640) -> Image.Image:
-    """The picture, enlarged to at least `least` pixels where it is small, with the patches the model cuts; what was cropped away is greyed."""
+    """The picture, enlarged to at least `least` pixels where it is small, with the patches the model cuts; what was cropped away is greyed, and
+    of a very long picture only the surroundings of the crop are shown."""
+    picture, geometry = _surroundings(picture, geometry)
     canvas, scale = _canvas(picture, geometry, least)
     draw = ImageDraw.Draw(canvas)
-    for row in range(geometry.grid[0]):
-        for col in range(geometry.grid[1]):
-            top, left, bottom, right = (round(v * scale) for v in geometry.patch_rectangle(row, col))
-            draw.rectangle((left, top, right, bottom), outline=(255, 255, 255), width=1)
+    for row, col in np.ndindex(*geometry.grid):
+        top, left, bottom, right = (round(v * scale) for v in geometry.patch_rectangle(row, col))
+        edges = left, top, min(right, canvas.width - 1), min(bottom, canvas.height - 1)
+        draw.rectangle((min(left, edges[2]), min(top, edges[3]), *edges[2:]), outline=(255, 255, 255), width=1)
     return canvas
 
 
@@ -49,54 +53,60 @@ def overlay(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
 
 def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *, title: str, uniform: float) -> Figure:
     """All heads of one layer, `maps` (heads, rows, cols), over the picture on one scale, with a colour bar; the line marks 1/T."""
-    high = float(maps.max())
-    columns = min(4, len(maps))
-    figure, axes = _sheet(-(-len(maps) // columns), columns, cell=2.6, title=title)
+    picture, geometry = _surroundings(picture, geometry)
+    high, columns = float(maps.max()), min(4, len(maps))
+    wide, tall = _within(picture.height / picture.width, 2.6, 3.6)
+    rows = -(-len(maps) // columns)
+    width = max(columns * (wide + 0.1) + 1.1, 3.6)
+    figure = _figure(width, rows * (tall + 0.3) + 0.1, title)
+    axes = figure.subplots(rows, columns, squeeze=False)
     for head, axis in enumerate(axes.flat):
         axis.axis("off")
         if head < len(maps):
             axis.imshow(overlay(picture, geometry, maps[head], high=high))
-            axis.set_title(f"head {head + 1}: {maps[head].sum():.0%} on patches", fontsize=9)
+            axis.set_title(f"head {head + 1}: {maps[head].sum():.0%} on patches", fontsize=8 if wide > 1.9 else 6)
     _colour_bar(figure, axes, high, uniform=uniform)
     return figure
 
 
-def layers_by_heads(attention: np.ndarray, *, title: str, prefix: np.ndarray | None = None, picture: Image.Image | None = None,
-                    geometry: "Geometry | None" = None, colours: str = COLOURS, own_scale: bool = False) -> Figure:
-    """Every map of a model, (layers, heads, rows, cols), raw; one scale for each layer, named at its left, or one for each head. With
-    `prefix` (layers, heads, prefix) each map says how much goes to patches; with `picture` and `geometry` the picture stands beside."""
-    layers, heads = attention.shape[:2]
-    aside = picture is not None and geometry is not None
-    figure, axes = _sheet(layers, heads + 2 * aside, cell=1.1, title=title)
-    if aside:
-        grid = axes[0, 0].get_gridspec()
-        for axis in axes[:, :2].flat:
-            axis.remove()
-        axis = figure.add_subplot(grid[: max(1, min(2, layers)), :2])
-        axis.imshow(patch_grid(picture, geometry, least=480))
-        axis.axis("off")
+def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image.Image, geometry: "Geometry", title: str,
+                    colours: str = COLOURS, own_scale: bool = False) -> Figure:
+    """Every map of a model, (layers, heads, rows, cols), raw, the picture above; one scale for each layer, named at its left, or one for
+    each head. Each map says how much goes to patches, by `prefix` (layers, heads, prefix)."""
+    layers, heads, rows, cols = attention.shape
+    stretch = geometry.patch[0] / geometry.patch[1]
+    left, across, down, band = 0.55, 0.08, 0.36 if own_scale else 0.24, 2.4             # inches, and so is all that follows
+    wide, tall = _within(stretch * rows / cols, max(1.1, min(1.9, (4.6 - left) / heads - across)), 2.2)
+    right, bottom = left + heads * (wide + across) - across, layers * (tall + down) - down
+    width, height = max(right + across, 4.6), band + bottom + down
+    figure = Figure(figsize=(width, height), dpi=120)
+    _band(figure, patch_grid(picture, geometry, least=480), title, "colours from 0 to each map's own largest weight" if own_scale else
+          "colours from 0 to the largest weight on a patch in each layer, named at its left")
+    axes = figure.subplots(layers, heads, squeeze=False, gridspec_kw={
+        "left": left / width, "right": right / width, "top": 1 - band / height, "bottom": down / height,
+        "wspace": across / wide, "hspace": down / tall})
     for layer, head in np.ndindex(layers, heads):
-        axis, high = axes[layer, head + 2 * aside], float(attention[layer, head].max() if own_scale else attention[layer].max())
-        axis.imshow(attention[layer, head], cmap=colours, vmin=0, vmax=high or 1, interpolation="nearest")
-        axis.set_xticks([])
-        axis.set_yticks([])
-        if prefix is not None:
-            axis.set_xlabel(f"{1 - prefix[layer, head].sum():.0%} on patches", fontsize=6, labelpad=2)
+        axis, high = axes[layer, head], float(attention[layer, head].max() if own_scale else attention[layer].max())
+        axis.imshow(attention[layer, head], cmap=colours, vmin=0, vmax=high or 1, interpolation="nearest", aspect="auto")
+        axis.set(xticks=[], yticks=[])
+        told = f"{1 - prefix[layer, head].sum():.0%} on patches" + f"\n0 to {high:.2g}" * own_scale
+        axis.set_xlabel(told, fontsize=6 if wide > 0.7 else 5, labelpad=2)
         if layer == 0:
             axis.set_title(f"head {head + 1}", fontsize=8)
         if head == 0:
-            axis.set_ylabel(f"layer {layer + 1}" + ("" if own_scale else f"\n0 to {high:.2f}"), fontsize=7)
+            axis.set_ylabel(f"layer {layer + 1}" + f"\n0 to {high:.2g}" * (not own_scale), fontsize=7 if tall > 0.7 else 5)
     return figure
 
 
 def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str, subtitle: str,
             unit: str, foot: str, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
-    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar."""
-    tall = picture.height / picture.width
-    figure = Figure(figsize=(6.4, min(11.0, max(3.2, 5.2 * tall + 1.3))), dpi=120, layout="constrained")
-    figure.suptitle(title, fontsize=12, parse_math=False)
+    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar.
+    `subtitle` and `foot` stand below."""
+    picture, geometry = _surroundings(picture, geometry)
+    wide, tall = _within(picture.height / picture.width, 5.4, 6.4)
+    width = max(wide + 1.2, 4.6)
+    figure = _figure(width, max(tall, 2.2), title, "\n".join(filter(None, (subtitle, foot))), points=12)
     axis = figure.subplots()
-    axis.set_title(subtitle, fontsize=9, parse_math=False)
     laid = overlay(picture, geometry, weights, high=high, opacity=opacity, least=900, colours=colours)
     axis.imshow(laid)
     scale = laid.width / geometry.original[1]
@@ -104,13 +114,43 @@ def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
     rows, cols = geometry.grid
     axis.hlines(np.linspace(top, bottom, rows + 1) - 0.5, left - 0.5, right - 0.5, colors="white", linewidth=0.6, alpha=0.7)
     axis.vlines(np.linspace(left, right, cols + 1) - 0.5, top - 0.5, bottom - 0.5, colors="white", linewidth=0.6, alpha=0.7)
-    axis.set_xticks([])
-    axis.set_yticks([])
-    axis.set_xlabel(foot, fontsize=8, parse_math=False)
-    for edge in axis.spines.values():
-        edge.set_visible(False)
+    axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
     _colour_bar(figure, np.array([axis]), high, uniform=uniform, colours=colours, unit=unit)
     return figure
+
+
+def _band(figure: Figure, shown: Image.Image, title: str, told: str) -> None:
+    """The head of a sheet, two inches high: the picture at the left, words beside it."""
+    width, height = figure.get_size_inches()
+    wide, tall = _within(shown.height / shown.width, 0.4 * width, 1.9)
+    axis = figure.add_axes((0.1 / width, 1 - (tall + 0.1) / height, wide / width, tall / height))
+    axis.imshow(shown)
+    axis.axis("off")
+    left, words = wide + 0.25, _wrapped(title, width - wide - 0.25, 11)
+    figure.text(left / width, 1 - 0.1 / height, words, fontsize=11, va="top", parse_math=False)
+    below = 0.2 + 11 * 1.3 / 72 * (words.count("\n") + 1)
+    figure.text(left / width, 1 - below / height, _wrapped(told, width - left, 8), fontsize=8, va="top", parse_math=False)
+
+
+def _wrapped(text: str, inches: float, points: float) -> str:
+    """Text in lines that fit; a letter is taken as 0.6 of its height, wider than most are; nobody reads on after six lines."""
+    letters = max(12, int(inches * 72 / (0.6 * points)))
+    return "\n".join(line for part in text.splitlines() for line in textwrap.wrap(part, letters, max_lines=6, placeholder=" …"))
+
+
+def _within(shape: float, width: float, height: float) -> tuple[float, float]:
+    """The largest (width, height) of a thing `shape` times as tall as wide that fits."""
+    wide = min(width, height / shape)
+    return wide, wide * shape
+
+
+def _surroundings(picture: Image.Image, geometry: "Geometry") -> tuple[Image.Image, "Geometry"]:
+    """The part of a picture that is worth showing, and the geometry on it."""
+    top, left, bottom, right = geometry.window()
+    down, across, low, far = geometry.crop
+    crop = down - top, across - left, low - top, far - left
+    return picture.crop((left, top, right, bottom)), replace(geometry, original=(bottom - top, right - left), crop=crop)
 
 
 def _canvas(picture: Image.Image, geometry: "Geometry", least: int) -> tuple[Image.Image, float]:
@@ -124,18 +164,27 @@ def _canvas(picture: Image.Image, geometry: "Geometry", least: int) -> tuple[Ima
     return pale, scale
 
 
-def _sheet(rows: int, columns: int, *, cell: float, title: str) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(columns * cell + 1.2, rows * cell + 0.6), dpi=120, layout="constrained")
-    figure.suptitle(title, fontsize=10, parse_math=False)                   # a model's name may hold a dollar sign
-    return figure, figure.subplots(rows, columns, squeeze=False)
+def _figure(width: float, height: float, title: str, foot: str = "", points: float = 10) -> Figure:
+    """An empty figure with that many inches between title and foot. A model's or a class's name may hold a dollar sign, and be long."""
+    words, below = _wrapped(title, width, points), _wrapped(foot, width, 8)
+    lines = 1.4 * (points * (words.count("\n") + 1) + 8 * (below.count("\n") + 1) * bool(below))
+    figure = Figure(figsize=(width, height + lines / 72 + 0.15), dpi=120, layout="constrained")
+    figure.suptitle(words, fontsize=points, parse_math=False)
+    if below:
+        figure.supxlabel(below, fontsize=8, parse_math=False)
+    return figure
 
 
-def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, colours: str = COLOURS, unit: str = "attention weight") -> None:
+def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, colours: str = COLOURS,
+                unit: str = "attention weight") -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    bar = figure.colorbar(ScalarMappable(Normalize(0, high or 1), colours), ax=axes, shrink=0.8)
-    bar.set_label(unit + ("" if uniform is None else f" (line: an even share, {uniform:.4f})"), fontsize=8)
-    if uniform is not None and uniform <= (high or 1):
+    bar = figure.colorbar(ScalarMappable(Normalize(0, high or 1), colours), ax=axes, shrink=0.9, aspect=25)
+    marked = uniform is not None and uniform <= (high or 1)
+    even = "" if uniform is None else f"\n(line: an even share, {uniform:.2g})" if marked else f"\n(an even share is {uniform:.2g})"
+    bar.set_label(unit + even, fontsize=8)
+    bar.ax.tick_params(labelsize=8)
+    if marked:
         bar.ax.axhline(uniform, color="white", linewidth=2.5)
         bar.ax.axhline(uniform, color="black", linewidth=1)

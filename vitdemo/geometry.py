@@ -1,6 +1,7 @@
 """Where things lie: between the upright original, the part of it the model sees, and the patch grid."""
 
 from dataclasses import dataclass
+from math import ceil, floor
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Geometry:
         whole would leave no room for the part that the model sees."""
         top, left, bottom, right = self.crop
         down, across = margin * (bottom - top), margin * (right - left)
-        return (max(0, int(top - down)), max(0, int(left - across)), min(self.original[0], round(bottom + down)),
-                min(self.original[1], round(right + across)))
+        return (max(0, floor(top - down)), max(0, floor(left - across)), min(self.original[0], ceil(bottom + down)),
+                min(self.original[1], ceil(right + across)))
 
     def patch_rectangle(self, row: int, col: int) -> tuple[float, float, float, float]:
         """Edges of one patch on the original. Raises ValueError outside the grid."""

@@ -24,7 +24,8 @@ from vitdemo.explain import explain, untrained
 from vitdemo.report import report
 
 CHANGES = {"hover another patch": "hover(i % result.patches)", "layer": "change({ layer: i % result.layers })", "head": "change({ head: i % result.heads })",
-           "opacity": "(look.opacity = i % 100, draw())", "scale": "(look.own = i % 2 === 0, change({}))", "colours": "(look.colours = ['cividis', 'gray'][i % 2], change({}))"}
+           "opacity": "(look.opacity = i % 100, draw())", "scale": "(look.own = i % 2 === 0, change({}))", "colours": "(look.colours = ['cividis', 'gray'][i % 2], change({}))",
+           "small maps after a new scale": "(look.own = i % 2 === 0, drawSmall())", "after a new layer": "(view.layer = i % result.layers, drawSmall())"}
 
 BATCH = 10                                      # changes between two frames, so that drawings do not pile up unpainted
 

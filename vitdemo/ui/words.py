@@ -1,7 +1,7 @@
 """Every longer text of the page, in one place: short, plain English, the same words everywhere."""
 
 TITLE = "vitdemo"
-TAGLINE = "See how a Vision Transformer looks at a picture: cut into patches, classified, and every attention head laid over it."
+TAGLINE = "See how a Vision Transformer looks at a picture, and test what every attention map claims."
 
 PRIVACY = "Your picture goes only to the computer that runs this page. It is used for the answer and deleted within an hour."
 UPLOAD = "Drop a picture here\n- or paste, or click to choose -"
@@ -31,8 +31,8 @@ ABOUT = """
 
 A Vision Transformer (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*) written from scratch, with a page to look inside it.
 A picture is cut into patches; each patch becomes a *token*; a *class token* (CLS) joins them; in every *layer*, several *heads* decide how much each
-token reads from each other token. The maps on the Explore tab show what the class token reads: **where a head looks, not why**. A bright patch is no
-proof that the answer depends on it.
+token reads from each other token. The maps on the Explore tab show what a token reads: **where a head looks, not why**. A bright patch is no
+proof that the answer depends on it: that is what *Test this map* is for.
 """
 
 PRIVACY_LONG = """
