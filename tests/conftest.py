@@ -28,7 +28,8 @@ torch.set_num_threads(1)
 
 SHARED_DATA = os.environ.get("VITDEMO_DATA")    # as it was; the running page of the tests has a folder of its own
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-WAIT = 20_000                                   # ms a browser is given for anything
+WAIT = 20_000                                   # ms a browser is given for anything: other programs may be at work
+expect.set_options(timeout=WAIT)
 COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
 
 
@@ -82,16 +83,23 @@ def tiny_config(**changes) -> ViTConfig:
     return ViTConfig(image=(12, 20), patch=(4, 4), dim=10, depth=3, heads=2, mlp_dim=14, classes=3).with_(**changes)
 
 
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory) -> checkpoint.Loaded:
-    """A seeded model with a 3 x 5 grid, three layers, two heads and three classes, saved and loaded; its maps are far from even."""
-    generator = torch.Generator().manual_seed(1)
-    model = ViT(tiny_config(), generator)
+def seeded(seed: int = 1, **changes) -> checkpoint.Loaded:
+    """A seeded model like `tiny` but for some settings; its maps are far from even."""
+    generator = torch.Generator().manual_seed(seed)
+    model = ViT(tiny_config(**changes), generator).eval()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.4 * torch.randn(p.shape, generator=generator))
+    names = tuple(COLOURS)[:model.config.classes]
+    return checkpoint.Loaded(model, names, Preprocessing(size=model.config.image), {}, "seeded")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory) -> checkpoint.Loaded:
+    """A seeded model with a 3 x 5 grid, three layers, two heads and three classes, saved and loaded."""
+    made = seeded()
     path = tmp_path_factory.mktemp("tiny") / "tiny.safetensors"
-    checkpoint.save(path, model, classes=list(COLOURS), preprocessing=Preprocessing(size=(12, 20)), provenance={})
+    checkpoint.save(path, made.model, classes=list(COLOURS), preprocessing=made.preprocessing, provenance={})
     return checkpoint.load(path)
 
 

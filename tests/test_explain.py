@@ -1,17 +1,40 @@
-"""Pictures explained without a page: the maps, the figures, and the command."""
+"""Pictures explained without a page: the maps, and everything else that can be asked about an explanation, against loops."""
 
 import numpy as np
 import pytest
 import torch
-from matplotlib import colormaps
+from conftest import seeded
 from PIL import Image
 
-from vitdemo import checkpoint, figures
-from vitdemo import explain as explain_module
+from vitdemo import checkpoint
 from vitdemo.attention import weights
-from vitdemo.explain import explain
-from vitdemo.geometry import Geometry
+from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.images import PictureError, to_input
+
+KINDS = {"plain": {}, "registers": {"registers": 2}, "distilled": {"distilled": True}, "averaged": {"pool": "mean", "class_token": False},
+         "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0}}
+
+
+@pytest.fixture(params=KINDS)
+def result(request, photo) -> Explanation:
+    return explain(photo, seeded(**KINDS[request.param]))
+
+
+def whole(result: Explanation) -> np.ndarray:
+    """All weights of all layers and heads, (layers, heads, T, T), by the softmax of equation (6) written out."""
+    found = []
+    for q, k in zip(result.trace.queries, result.trace.keys, strict=True):
+        scores = q[0].double().numpy() @ k[0].double().numpy().swapaxes(1, 2) / np.sqrt(q.shape[-1])
+        powers = np.exp(scores - scores.max(2, keepdims=True))
+        found.append(powers / powers.sum(2, keepdims=True))
+    return np.stack(found)
+
+
+def start_of(result: Explanation) -> np.ndarray:
+    """Who reads: token 0, or every patch alike."""
+    config, start = result.loaded.config, np.zeros(result.tokens)
+    start[slice(config.prefix, None) if config.pool == "mean" else 0] = 1 / (config.patches if config.pool == "mean" else 1)
+    return start
 
 
 def test_maps_have_the_grids_shape_and_each_head_sums_to_one_with_its_prefix(tiny, photo):
@@ -53,65 +76,18 @@ def test_a_flat_picture_has_no_nan_anywhere(tiny):
         assert np.isfinite(result.attention).all() and np.isfinite(result.probabilities).all()
 
 
-def test_a_model_without_a_head_has_maps_and_no_classes(photo, tiny):
-    from vitdemo.model import ViT
-
-    headless = checkpoint.Loaded(ViT(tiny.config.with_(classes=0)).eval(), (), tiny.preprocessing, {}, "headless")
-    result = explain(photo, headless)
-    assert result.top() == [] and result.attention.shape == (3, 2, 3, 5)
+def test_a_model_without_a_head_has_maps_and_no_classes(photo):
+    result = explain(photo, seeded(classes=0))
+    assert result.top() == [] and result.attention.shape == (3, 2, 3, 5) and result.lens.shape == (3, 0) and result.probabilities.shape == (0,)
+    for klass in (0, "red"):
+        for ask in (result.class_index, result.relevance):
+            with pytest.raises(ValueError, match="no classes"):
+                ask(klass)
 
 
 def test_without_a_model_the_one_in_the_box_answers_and_it_knows_the_ten_classes(photo):
     result = explain(photo)
     assert len(result.classes) == 10 and "airplane" in result.classes and result.attention.shape[2:] == (8, 8)
-
-
-def test_the_overlays_brightest_square_is_where_all_attention_was_put():
-    picture = Image.new("RGB", (320, 80), (60, 60, 60))
-    geometry = Geometry((80, 320), (0, 80, 80, 240), (8, 16), (4, 4))        # a 2 x 4 grid on the middle half
-    hot = np.zeros((2, 4))
-    hot[1, 2] = 0.5
-    drawn = np.asarray(figures.overlay(picture, geometry, hot, high=0.5, opacity=1.0, least=320)).astype(int)
-    bright = np.array(colormaps["cividis"](255, bytes=True)[:3], dtype=int)
-    where = (np.abs(drawn - bright).sum(-1) < 6).nonzero()
-    assert (where[0].min(), where[0].max() + 1, where[1].min(), where[1].max() + 1) == (40, 80, 160, 200)
-    assert len(where[0]) == 40 * 40
-    outside = drawn[:, :80]
-    assert outside.min() > 120 and np.ptp(outside.mean((0, 1))) < 2         # pale grey: not seen
-
-
-def test_a_constant_map_is_one_even_colour_and_a_zero_map_has_no_nan():
-    picture, geometry = Image.new("RGB", (64, 64), (60, 60, 60)), Geometry((64, 64), (0, 0, 64, 64), (8, 8), (4, 4))
-    for value in (0.25, 0.0):
-        drawn = figures.overlay(picture, geometry, np.full((2, 2), value), high=value, opacity=1.0)
-        assert len(drawn.getcolors()) == 1
-
-
-@pytest.mark.parametrize("size", [(1, 1), (3, 300), (500, 20)])
-def test_figures_of_tiny_and_long_pictures_stay_bounded(tiny, size):
-    result = explain(Image.new("RGB", size, (9, 99, 199)), tiny)
-    assert max(figures.patch_grid(result.picture, result.geometry).size) <= 2000
-
-
-def test_the_command_writes_figures_and_maps(tiny, photo, tmp_path, capsys):
-    path = tmp_path / "m.safetensors"
-    checkpoint.save(path, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing, provenance={})
-    assert explain_module.main([str(photo), "--out", str(tmp_path / "out"), "--checkpoint", str(path)]) == 0
-    names = sorted(p.name for p in (tmp_path / "out").iterdir())
-    assert names == ["all-heads.png", "layer-01.png", "layer-02.png", "layer-03.png", "maps.npz", "model-sees.png", "patches.png"]
-    with np.load(tmp_path / "out" / "maps.npz") as maps:
-        assert maps["attention"].shape == (3, 2, 3, 5) and maps["classes"].tolist() == list(tiny.classes)
-        assert np.allclose(maps["attention"], explain(photo, tiny).attention) and maps["probabilities"].shape == (3,)
-    assert tiny.classes[0] in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("what", ["photo", "checkpoint"])
-def test_the_command_refuses_in_one_sentence(what, photo, tmp_path, capsys):
-    (tmp_path / "bad").write_bytes(b"nothing of use")
-    arguments = [str(tmp_path / "bad")] if what == "photo" else [str(photo), "--checkpoint", str(tmp_path / "bad")]
-    with pytest.raises(SystemExit) as end:
-        explain_module.main([*arguments, "--out", str(tmp_path / "out")])
-    assert end.value.code == 1 and len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
 def test_a_picture_that_is_none_raises_its_own_error(tiny):
@@ -124,3 +100,139 @@ def test_explaining_leaves_no_gradients_and_no_state_on_the_model(tiny, photo):
     explain(photo, tiny)
     assert before == {name: set(vars(module)) for name, module in tiny.model.named_modules()}
     assert all(p.grad is None for p in tiny.model.parameters()) and torch.is_grad_enabled()
+
+
+def test_every_tokens_row_and_column_are_those_of_the_whole_matrix(result):
+    A = whole(result)
+    for token in range(result.tokens):
+        assert np.allclose(result.reads(token), A[:, :, token], atol=1e-6) and np.allclose(result.read_by(token), A[:, :, :, token], atol=1e-6)
+
+
+def test_without_a_token_the_reader_reads_and_that_is_what_attention_holds(result):
+    found, prefix = result.reads(), result.loaded.config.prefix
+    assert np.allclose(found, np.einsum("t,lhts->lhs", start_of(result), whole(result)), atol=1e-6)
+    assert np.array_equal(found[..., :prefix], result.prefix_attention) and np.array_equal(result.patches(found), result.attention)
+    assert result.tokens == prefix + 15 and result.uniform == 1 / result.tokens
+    assert result.reader == ("the average patch" if result.loaded.config.pool == "mean" else "the class token")
+
+
+@pytest.mark.parametrize("fusion", ["mean", "min", "max"])
+def test_rollout_is_the_product_of_the_layers_halves_up_to_the_one_asked_for(result, fusion):
+    A = getattr(whole(result), fusion)(1)
+    for up_to in (1, 2, 3, None):
+        product = np.eye(result.tokens)
+        for one in A[:up_to]:
+            half = one + np.eye(result.tokens)
+            product = half / half.sum(1, keepdims=True) @ product
+        found = result.rollout(up_to, fusion=fusion)
+        assert np.allclose(found, start_of(result) @ product, atol=1e-6) and found.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_rollout_that_discards_keeps_only_the_strongest_weights_and_the_class_tokens_column(result):
+    A, share = whole(result).mean(1), 0.8
+    product = np.eye(result.tokens)
+    for one in A:
+        low = one < np.sort(one.ravel())[int(share * one.size)]
+        if result.loaded.config.class_token:
+            low[:, 0] = False
+        half = np.where(low, 0, one) + np.eye(result.tokens)
+        product = half / half.sum(1, keepdims=True) @ product
+    assert np.allclose(result.rollout(discard=share), start_of(result) @ product, atol=1e-5)
+
+
+def logit_and_weights(result: Explanation, klass: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The logit of a class and every layer's weights that it was made with: the model's equations once more, by hand."""
+    model, A = result.loaded.model, []
+    z = model.embed(result.tensor.clone())
+    for block in model.blocks:
+        q, k, v = block.attn.qkv(block.norm1(z)).view(1, result.tokens, 3, model.config.heads, -1).permute(2, 0, 3, 1, 4)
+        A.append((q @ k.transpose(2, 3) / q.shape[3] ** 0.5).softmax(3))
+        z = z + block.attn.proj((A[-1] @ v).transpose(1, 2).flatten(2))
+        z = z + block.mlp(block.norm2(z))
+    return model.classify(model.norm(z))[0, klass], A
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "headless"])
+@pytest.mark.parametrize("klass", [0, 2])
+def test_relevance_is_equations_5_and_6_without_the_identity(photo, kind, klass):
+    result = explain(photo, seeded(**KINDS[kind]))
+    logit, A = logit_and_weights(result, klass)
+    assert logit.item() == pytest.approx(result.trace.logits[0, klass].item(), abs=1e-4)
+    R = np.eye(result.tokens)
+    for one, gradient in zip(A, torch.autograd.grad(logit, A), strict=True):
+        R = R + (gradient * one).clamp(min=0).mean(1)[0].detach().numpy() @ R
+    expected = np.clip(start_of(result) @ (R - np.eye(result.tokens)), 0, None)
+    found = result.relevance(klass)
+    assert found.max() > 0 and np.allclose(found, expected, atol=1e-5 * max(1, expected.max()))
+    assert np.array_equal(found, result.relevance(result.classes[klass]))
+    assert all(p.grad is None for p in result.loaded.model.parameters())
+
+
+def test_relevance_differs_by_class_and_works_where_no_gradients_are_wanted(tiny, photo):
+    result = explain(photo, tiny)
+    with torch.inference_mode():
+        one = result.relevance("blue")
+    assert np.array_equal(one, result.relevance(0)) and not np.allclose(one, result.relevance("red"))
+
+
+def test_facts_are_those_of_the_whole_matrix(result):
+    facts, A, config = result.facts(), whole(result), result.loaded.config
+    row = np.einsum("t,lhts->lhs", start_of(result), A)
+    entropy = -(row * np.log(row)).sum(2)
+    assert facts.entropy.shape == (1, 3, 2) and np.allclose(facts.entropy[0], entropy, atol=1e-5)
+    assert np.allclose(facts.effective[0], np.exp(entropy), atol=1e-4) and np.allclose(facts.prefix[0], row[..., :config.prefix].sum(2), atol=1e-6)
+    far = np.zeros((3, 2))
+    for layer, head, one, two in np.ndindex(3, 2, 15, 15):
+        apart = np.hypot((one // 5 - two // 5) * 4, (one % 5 - two % 5) * 4)
+        patches = A[layer, head, config.prefix + one, config.prefix:]
+        far[layer, head] += patches[two] / patches.sum() * apart / 15
+    assert np.allclose(facts.distance[0], far, atol=1e-4)
+
+
+def test_the_lens_reads_the_classifier_after_every_layer_and_ends_with_the_answer(photo):
+    for changes in ({}, {"pool": "mean", "class_token": False}, {"distilled": True}):
+        result = explain(photo, seeded(**changes))
+        model, z = result.loaded.model, result.embedded()
+        for layer, block in enumerate(model.blocks):
+            z, _ = block(z)
+            assert np.allclose(result.lens[layer], model.classify(model.norm(z)).softmax(-1)[0].detach().numpy(), atol=1e-5)
+        assert np.allclose(result.lens[-1], result.probabilities, atol=1e-6) and np.allclose(result.lens.sum(1), 1, atol=1e-5)
+
+
+def test_the_twin_sees_the_same_picture_with_weights_that_learned_nothing(tiny, photo):
+    result = explain(photo, tiny)
+    twin, again, other = result.twin(), result.twin(), result.twin(seed=5)
+    assert np.array_equal(twin.attention, again.attention) and not np.array_equal(twin.attention, other.attention)
+    assert twin.attention.shape == result.attention.shape and not np.allclose(twin.attention, result.attention, atol=1e-3)
+    assert twin.tensor is result.tensor and twin.picture is result.picture and twin.geometry == result.geometry
+    assert twin.classes == result.classes and twin.loaded.config == tiny.config and "untrained" in twin.model and twin.loaded.provenance["notes"] == ["random weights"]
+    assert np.abs(twin.attention - 1 / 16).max() < 0.02                     # before training hardly any token stands out
+    assert twin.relevance(0).shape == (16,) and twin.rollout().sum() == pytest.approx(1, abs=1e-5)
+    assert np.array_equal(explain(photo, untrained(tiny)).attention, twin.attention)
+
+
+def test_a_class_is_named_by_number_or_by_name_and_others_are_refused(tiny, photo):
+    result = explain(photo, tiny)
+    assert [result.class_index(name) for name in tiny.classes] == [result.class_index(i) for i in range(3)] == [0, 1, 2]
+    for wrong in ("cat", "", "0", -1, 3, True, 1.0, None):
+        with pytest.raises(ValueError, match="knows 3 classes, numbered from 0; .* is none of them"):
+            result.class_index(wrong)
+
+
+@pytest.mark.parametrize("token", [-1, 16, True, 2.0, "0"])
+def test_a_token_that_is_not_there_is_refused(tiny, photo, token):
+    result = explain(photo, tiny)
+    for ask in (result.reads, result.read_by):
+        with pytest.raises(ValueError, match="from 0 to 15"):
+            ask(token)
+
+
+@pytest.mark.parametrize("bad", [{"up_to": 0}, {"up_to": 4}, {"up_to": True}, {"fusion": "sum"}, {"discard": 1.0}, {"discard": float("nan")}])
+def test_a_rollout_that_is_none_is_refused(tiny, photo, bad):
+    with pytest.raises(ValueError):
+        explain(photo, tiny).rollout(**bad)
+
+
+def test_everything_works_on_a_picture_of_grey_shades(photo):
+    result = explain(photo, checkpoint.Loaded(seeded(channels=1).model, ("a", "b", "c"), seeded().preprocessing.with_(channels=1, mean=(0.5,), std=(0.5,)), {}, "grey"))
+    assert result.seen.mode == "L" and result.relevance("b").shape == (16,) and result.twin().attention.shape == (3, 2, 3, 5)

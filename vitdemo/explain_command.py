@@ -16,11 +16,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures, maps.npz and report.html; made if missing")
     parser.add_argument("--checkpoint", help="a .safetensors or .pt file (default: the model in the box)")
     parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
-    parser.add_argument("--class", dest="klass", help="the class whose relevance is drawn (default: the most probable one)")
+    parser.add_argument("--class", dest="klass", help="name or number of the class whose relevance is drawn (default: the most probable one)")
     args = parser.parse_args(arguments)
     try:
         result = explain(args.photo, checkpoint.load(args.checkpoint, heads=args.heads))
-        klass = result.class_index(args.klass or result.top(1)[0][0]) if result.classes or args.klass else None
+        wanted = int(args.klass) if args.klass and args.klass.isdecimal() and args.klass not in result.classes else args.klass
+        klass = result.class_index(result.top(1)[0][0] if wanted is None else wanted) if result.classes or wanted is not None else None
         args.out.mkdir(parents=True, exist_ok=True)
         takehome.save_maps(result, args.out / "maps.npz")
         (args.out / "report.html").write_text(report(result), encoding="utf-8")

@@ -26,8 +26,8 @@ def enlarge(image: Image.Image, side: int) -> Image.Image:
 
 
 def patch_grid(picture: Image.Image, geometry: "Geometry", least: int = 640) -> Image.Image:
-    """The picture, enlarged to at least `least` pixels where it is small, with the patches the model cuts; what was cropped away is greyed, and
-    of a very long picture only the surroundings of the crop are shown."""
+    """The picture, enlarged to at least `least` pixels where it is small, with the patches the model cuts; what was cropped away is
+    greyed, and of a very long picture only the surroundings of the crop are shown."""
     picture, geometry = _surroundings(picture, geometry)
     canvas, scale = _canvas(picture, geometry, least)
     draw = ImageDraw.Draw(canvas)
@@ -98,8 +98,8 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
     return figure
 
 
-def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str, subtitle: str,
-            unit: str, foot: str, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
+def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str,
+            subtitle: str, unit: str, foot: str, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
     """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar.
     `subtitle` and `foot` stand below."""
     picture, geometry = _surroundings(picture, geometry)
@@ -109,7 +109,7 @@ def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
     axis = figure.subplots()
     laid = overlay(picture, geometry, weights, high=high, opacity=opacity, least=900, colours=colours)
     axis.imshow(laid)
-    scale = laid.width / geometry.original[1]
+    scale = max(laid.size) / max(geometry.original)
     top, left, bottom, right = (edge * scale for edge in geometry.crop)
     rows, cols = geometry.grid
     axis.hlines(np.linspace(top, bottom, rows + 1) - 0.5, left - 0.5, right - 0.5, colors="white", linewidth=0.6, alpha=0.7)

@@ -12,9 +12,9 @@ from vitdemo.explain import Explanation
 from vitdemo.payload import payload
 
 LIMIT_BYTES = 10 * 10**6                        # of a report; what does not fit is left out, and said
-OCCLUSION = 10**9                               # patches times parameters beyond which hiding each patch in turn takes too long
-CLASSES = 5                                     # for how many of the first classes relevance is kept
-SHELL = 20_000                                  # bytes kept for the page around the data
+HEAVY = 2 * 10**10                              # multiplications beyond which hiding each patch in turn takes too long
+CLASSES = 5                                     # for how many of the first classes relevance is kept; of a heavy model's twin for one
+SENTENCE = 400                                  # bytes kept for the line that says what was left out
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -55,19 +55,26 @@ $script
 
 
 def report(explanation: Explanation, *, about: str = "", limit: int = LIMIT_BYTES) -> str:
-    """The report of an explanation as HTML of at most `limit` bytes. It asks nobody for anything."""
+    """The report of an explanation as HTML of at most `limit` bytes, or the bare viewer if that alone is larger. It asks nobody for anything."""
     value = payload(explanation, key="picture", about=about)
-    room = limit - SHELL - len(front.script()) - len(front.style()) - len(_json(value))
+    room = limit - SENTENCE - len(_page(explanation, value, {}, []).encode())
     held: dict[str, Any] = {}
     left: list[str] = []
     for what, wanted in _parts(explanation):
+        if wanted is None:
+            left.append(what)
+            continue
         for key, answer in wanted:
-            size = len(_json(answer)) + len(key) + 8
+            size = len(_json({key: answer}))
             if size > room:
                 left.append(what)
                 break                                                       # the rest of this part is no smaller
             held[key] = answer
             room -= size
+    return _page(explanation, value, held, left)
+
+
+def _page(explanation: Explanation, value: dict[str, Any], held: dict[str, Any], left: list[str]) -> str:
     title = f"{explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "What a Vision Transformer looks at"
     return PAGE.substitute(title=escape(title), facts="".join(f"<p>{escape(line)}</p>" for line in _facts(explanation, left)), style=front.style(), light=front.LIGHT, dark=front.DARK,
                            page=front.page(), script=front.script(), data=_json({"value": value, "answers": held}))
@@ -79,25 +86,27 @@ def canonical(key: str, question: str, **fields: Any) -> str:
     return f"{key} {json.dumps([list(pair) for pair in pairs], separators=(',', ':'))}"
 
 
-def _parts(explanation: Explanation) -> Iterator[tuple[str, Iterator[tuple[str, Any]]]]:
-    """What a reader of the report may ask, the most wanted first: (its name, pairs of request and answer). Worked out one by one, so that
-    nothing is computed that does not fit."""
+def _parts(explanation: Explanation) -> Iterator[tuple[str, Iterator[tuple[str, Any]] | None]]:
+    """What a reader of the report may ask, the most wanted first: (its name, pairs of request and answer, or None where they would take too
+    long). Worked out one by one, so that little is computed that does not fit."""
     top = [explanation.class_index(name) for name, _ in explanation.top(CLASSES)]
     layers = explanation.attention.shape[0]
+    T, config, parameters = explanation.tokens, explanation.loaded.config, sum(p.numel() for p in explanation.loaded.model.parameters())
+    heavy = T * T * (parameters + 2 * T * config.dim * config.depth) > HEAVY            # T passes, each with two products of T x T in every block
     twin = explanation.twin()
     rollouts = (lambda key, found: ((canonical(key, "rollout", up_to=n, fusion="mean", discard=0), answers.rollout(found, up_to=n)) for n in range(layers, 0, -1)))
-    relevances = (lambda key, found: ((canonical(key, "relevance", klass=k), answers.relevance(found, k)) for k in top))
+    relevances = (lambda key, found, classes: ((canonical(key, "relevance", klass=k), answers.relevance(found, k)) for k in classes))
     tokens = (lambda key, found: ((canonical(key, "token", token=i), answers.token(found, i)) for i in range(found.tokens)))
     yield "head facts", ((canonical("picture", "facts"), answers.facts(explanation)) for _ in range(1))
     yield "the untrained twin", ((canonical("picture", "twin"), payload(twin, key="twin", about="The same architecture with random weights.")) for _ in range(1))
     yield "rollout of some layers", rollouts("picture", explanation)
-    yield "relevance of some classes", relevances("picture", explanation)
-    if sum(p.numel() for p in explanation.loaded.model.parameters()) * explanation.tokens <= OCCLUSION:
-        yield "occlusion", ((canonical("picture", "occlusion", klass=k), answers.occlusion(explanation, k)) for k in top)
+    yield "relevance of some classes", relevances("picture", explanation, top)
+    occlusions = ((canonical("picture", "occlusion", klass=k), answers.occlusion(explanation, k)) for k in top)
+    yield "occlusion", None if heavy else occlusions
     yield "filters and positions", ((canonical("picture", "embedding"), answers.embedding(explanation.loaded)) for _ in range(1))
     yield "some tokens", tokens("picture", explanation)
     yield "the twin's rollout", rollouts("twin", twin)
-    yield "the twin's relevance", relevances("twin", twin)
+    yield "the twin's relevance", relevances("twin", twin, top[:1] if heavy else top)
     yield "some of the twin's tokens", tokens("twin", twin)
 
 
@@ -110,7 +119,7 @@ def _facts(explanation: Explanation, left: list[str]) -> list[str]:
              f"{cols} × {rows} patches, {explanation.tokens} tokens.",
              f"Saved by vitdemo on {date.today().isoformat()}. Everything shown is in this file; testing maps and patch surgery need the program."]
     if left:
-        lines.append(f"Left out, because the file would grow too large: {', '.join(left)}.")
+        lines.append(f"Left out, because the file would grow too large or take too long to make: {', '.join(left)}.")
     return lines
 
 

@@ -31,9 +31,11 @@ class Surgery:
 
 
 def operate(tensor: Tensor, patch: tuple[int, int], surgery: Surgery) -> Tensor:
-    """The picture (B, C, height, width) after surgery; what came in stays as it is."""
+    """The picture (B, C, height, width) after surgery; what came in stays as it is. Raises ValueError for a picture of another grid."""
     B, C, height, width = tensor.shape
     grid = height // patch[0], width // patch[1]
+    if grid[0] * grid[1] != surgery.patches:
+        raise ValueError(f"surgery on {surgery.patches} patches does not fit a picture of {grid[0]} x {grid[1]} patches")
     flat = patchify(tensor, patch).clone()                                  # (B, N, C*P*Q)
     if surgery.masked:
         mean = tensor.mean(dim=(2, 3))[..., None].expand(-1, -1, patch[0] * patch[1]).flatten(1)        # (B, C*P*Q)

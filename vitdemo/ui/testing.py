@@ -131,7 +131,7 @@ def test_answer(trial: Trial, way: Way) -> dict[str, Any]:
     own, back = faithfulness.area(found)
     areas = faithfulness.area(chance)
     verdict = faithfulness.judge(own, areas, insertion=way.insertion)
-    low, high = np.percentile(chance.probabilities, faithfulness.RANGE, axis=0)
+    low, high = faithfulness.spread(chance.probabilities)
     return {
         "order": order.tolist(), "shares": _plain(found.shares),
         "map": _plain(found.probabilities[0]), "reversed": _plain(found.probabilities[1]),

@@ -82,13 +82,9 @@ async function askThrough(about, request) {
 }
 
 async function askAgain(about, request) {
-  let answer;
-  try {
-    answer = await server.ask({ ...request, key: about.key });
-  } catch (failure) {
-    throw new Error("The server does not answer: is the program still running, and the network there?");
-  }
-  if (!answer || answer.error) throw new Error(answer ? answer.error : "The server gave no answer: please try again.");
+  const answer = await server.ask({ ...request, key: about.key }).catch(() => null);       // Gradio gives nothing where the network fails
+  if (!answer) throw new Error("The server does not answer: is the program still running, and the network there?");
+  if (answer.error) throw new Error(answer.error);
   return answer;
 }
 

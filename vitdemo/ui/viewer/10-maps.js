@@ -69,7 +69,14 @@ function meanOf({ tokens, weights }) {
 
 function tokenFor(about, wanted) {
   if (wanted.token === null || wanted.token === result.first) return about.first;
-  return wanted.token < about.tokens ? wanted.token : about.first;
+  if (wanted.token >= result.prefix) return about.prefix + placeIn(about, wanted.token - result.prefix);
+  return wanted.token < about.prefix ? wanted.token : about.first;
+}
+
+// The patch of `about` that lies where a patch of the result on screen lies, because two models may cut pictures differently.
+function placeIn(about, patch) {
+  const row = Math.floor((Math.floor(patch / result.cols) + 0.5) / result.rows * about.rows), col = Math.floor((patch % result.cols + 0.5) / result.cols * about.cols);
+  return row * about.cols + col;
 }
 
 function single(about, request) {
@@ -112,7 +119,8 @@ function highOf(about, vector, wanted = view) {
 }
 
 const headName = (head) => typeof head === "number" ? "head " + (head + 1) : { mean: "mean of the heads", min: "least of the heads", max: "most of the heads" }[head];
-const className = (about, k) => about.knows[k] ?? "class " + k;
+const className = (about, k) => about.knows[k] ?? about.top[about.leading.indexOf(k)]?.[0] ?? "class " + (k + 1);
+const classIndex = (about, name) => Math.max(about.knows.indexOf(name), about.leading[about.top.findIndex(([one]) => one === name)] ?? -1);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function titleOf(about, wanted = view) {

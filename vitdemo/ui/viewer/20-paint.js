@@ -75,10 +75,10 @@ function paint(canvas, about, vector, high, side, { grid = false, marks = [] } =
   ctx.setLineDash([]);
 }
 
-// The patch at a pointer event over a canvas that shows `about`, or null outside of what the model sees.
+// The patch of the result on screen at a pointer event over a canvas that shows `about`, or null outside of what the model sees.
 function patchAt(event, canvas, about) {
   const box = canvas.getBoundingClientRect(), [top, left, bottom, right] = about.crop;
   const y = (event.clientY - box.top) * about.height / box.height, x = (event.clientX - box.left) * about.width / box.width;
   if (!(y >= top && y < bottom && x >= left && x < right)) return null;
-  return Math.floor((y - top) / (bottom - top) * about.rows) * about.cols + Math.floor((x - left) / (right - left) * about.cols);
+  return Math.floor((y - top) / (bottom - top) * result.rows) * result.cols + Math.floor((x - left) / (right - left) * result.cols);
 }

@@ -16,7 +16,7 @@ function buildStage() {
   const fusion = make("select", { class: "vd-fusion", onchange: pick("fusion") }, ...["mean", "min", "max"].map((name) => make("option", { value: name, text: name })));
   const discard = make("input", { class: "vd-discard", type: "range", min: 0, max: 95, step: 5, value: 0, onchange: (e) => change({ discard: Number(e.target.value) / 100 }) });
   const klass = make("select", { class: "vd-klass", onchange: pick("klass", "number") });
-  const second = make("select", { class: "vd-klass-two", onchange: (e) => change({ second: e.target.value === "" ? null : Number(e.target.value) }) });
+  const second = make("select", { class: "vd-klass-two", onchange: (e) => { change({ second: e.target.value === "" ? null : Number(e.target.value) }); beat(); } });
   parts = { layer, opacity, colours, fusion, discard, klass, second };
   parts.layerName = make("span", { class: "vd-layer-name", text: "Layer" });
   parts.heads = make("div", { class: "vd-row vd-head-chips", role: "group", "aria-label": "Head" });
@@ -56,6 +56,7 @@ function showControls() {
   parts.discardName.textContent = "Discard the weakest " + Math.round(100 * view.discard) + "%";
   parts.klass.value = view.klass;
   parts.second.value = view.second ?? "";
+  parts.flickerLabel.hidden = !beside();
   for (const chip of parts.heads.children) chip.setAttribute("aria-pressed", String(chip.dataset.head === String(view.head)));
   for (const chip of parts.direction.children) {
     chip.setAttribute("aria-pressed", String(chip.dataset.direction === view.direction));
@@ -78,17 +79,16 @@ function fillControls() {
   if (result.first === null) names.unshift(chip("token", "null", "average patch", () => change({ token: null, direction: "reads" })));
   parts.tokens.replaceChildren(...names, chip("token", "patch", "", () => change({ token: result.first })),
     make("span", { class: "vd-hint", text: "or click a patch" }));
-  const order = result.top.map(([name]) => result.knows.indexOf(name)).filter((k) => k >= 0);
-  const rest = Array.from({ length: result.known }, (_, k) => k).filter((k) => !order.includes(k));
+  const order = result.leading, rest = result.knows.map((_, k) => k).filter((k) => !order.includes(k));      // of very many classes, those whose names came along
   const options = () => [...order, ...rest].map((k) => make("option", { value: k, text: className(result, k) }));
   parts.klass.replaceChildren(...options());
   parts.second.replaceChildren(make("option", { value: "", text: "no second class" }), ...options());
 }
 
 function marksOf(about) {
-  const marks = [...marked].filter((patch) => about === result && patch < about.patches).map((patch) => ({ patch, dashed: true }));
-  if (view.kind === "attention" && view.token !== null && view.token >= about.prefix && view.token < about.tokens) marks.push({ patch: view.token - about.prefix });
-  if (hovered !== null && hovered < about.patches) marks.push({ patch: hovered });
+  const marks = about === result ? [...marked].map((patch) => ({ patch, dashed: true })) : [];
+  if (view.kind === "attention" && view.token !== null && view.token >= result.prefix) marks.push({ patch: placeIn(about, view.token - result.prefix) });
+  if (hovered !== null) marks.push({ patch: placeIn(about, hovered) });
   return marks;
 }
 
@@ -125,7 +125,7 @@ function drawWords(map, otherMap, pair, high) {
   const trouble = result.trouble || (pair && pair.result.trouble);
   let words = !map ? (trouble || "Asking …") : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
   if (map && pair && !otherMap) words += " " + (trouble || "Asking for the other …");
-  if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null && hovered < pair.result.patches ? patchSentence(pair.result, otherMap, hovered, pair.view) : mapSentence(pair.result, otherMap, pair.view));
+  if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null ? patchSentence(pair.result, otherMap, placeIn(pair.result, hovered), pair.view) : mapSentence(pair.result, otherMap, pair.view));
   $("readout").textContent = words;
   $("high").textContent = high > 0 ? (BY_CLASS.includes(view.kind) ? high.toPrecision(2) : high.toFixed(3)) : "0";
   const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);

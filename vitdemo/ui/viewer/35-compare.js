@@ -20,17 +20,17 @@ function showCompare() {
   parts.compare.replaceChildren(...choices.map((key, i) => make("option", { value: key, text: texts[i] })));
   parts.compare.value = now;
   const pair = beside();
-  parts.flickerLabel.hidden = !pair;
   parts.compareNote.textContent = now === "twin" ? "The same architecture with random weights, never trained. What it shows as well was not learned." :
     pair && (pair.result.layers !== result.layers || pair.result.heads !== result.heads) ? "The two models differ in layers or heads; layer and head are bent to each one's range." : "";
 }
 
 // The second picture and the view it is seen by, or null. A second class is one more view of the same result.
 function beside() {
+  if (!result) return null;
   if (BY_CLASS.includes(view.kind) && view.second !== null && !other.result)
     return { result, view: { ...view, klass: view.second }, title: className(result, view.second), own: className(result, view.klass) };
   if (!other.result) return null;
-  const klass = BY_CLASS.includes(view.kind) ? other.result.knows.indexOf(className(result, view.klass)) : 0;
+  const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass)) : 0;
   if (BY_CLASS.includes(view.kind) && klass < 0) return null;
   return { result: other.result, view: { ...view, klass }, title: other.title, own: other.kind === "twin" ? "trained" : other.kind === "surgery" ? "before" : "this result" };
 }

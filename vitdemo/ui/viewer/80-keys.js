@@ -2,7 +2,7 @@
 const KEYS = [["← ↑ → ↓", "move the patch"], ["[ ]", "layer down, up"], ["1 to 9", "head"], ["m", "mean of the heads"], ["r", "reads / is read by"], ["c or Esc", "back to the class token"], ["x", "choose the patch for surgery"]];
 
 function buildKeys() {
-  return make("details", { class: "vd-keys" }, make("summary", { text: "Keys" }),
+  return make("details", { class: "vd-keys", open: matchMedia("(min-width: 900px) and (hover: hover)").matches }, make("summary", { text: "Keys" }),
     make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])));
 }
 
@@ -14,7 +14,7 @@ function bindPointer(canvas, about) {
     const patch = patchAt(event, canvas, about());
     if (patch === null) return;
     if (panels.find((one) => one.key === openKey)?.click?.(patch)) return;
-    const token = about().prefix + patch;
+    const token = result.prefix + patch;
     hovered = null;
     change({ kind: "attention", token: view.kind === "attention" && view.token === token ? result.first : token });
   });

@@ -1,0 +1,132 @@
+"""Files to take home: their names, their kinds, and numbers in them that are the explanation's own."""
+
+import io
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from conftest import seeded
+from matplotlib.figure import Figure
+from PIL import Image
+
+from vitdemo import answers, checkpoint
+from vitdemo.explain import Explanation, explain
+from vitdemo.takehome import KINDS, save_maps, take, token_name, view_figure, view_title
+
+VIEW = {"kind": "attention", "direction": "reads", "token": None, "layer": 1, "head": 1, "up_to": 3, "fusion": "mean", "discard": 0.0, "klass": 0}
+VIEWS = {"head": {}, "mean of heads": {"head": "mean"}, "read by": {"direction": "read_by", "token": 4, "head": "max"}, "patch reads": {"token": 9, "head": "min"},
+         "rollout": {"kind": "rollout", "up_to": 2, "fusion": "max", "discard": 0.25}, "relevance": {"kind": "relevance", "klass": 2},
+         "mean attention": {"kind": "mean attention"}, "occlusion": {"kind": "occlusion", "klass": 1}}
+
+
+@pytest.fixture(scope="module")
+def result(tiny, photo) -> Explanation:
+    return explain(photo, tiny)
+
+
+def shown(figure: Figure) -> tuple[str, str, float, str]:
+    """Title, small print, the scale's end, and what the scale measures."""
+    return figure.get_suptitle(), figure.get_supxlabel(), figure.axes[1].get_ylim()[1], figure.axes[1].get_ylabel()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_is_what_its_name_and_type_say(kind, result):
+    name = result.top()[0][0]
+    taken = take(result, kind, VIEW)
+    assert taken.name == {"png": f"{name}-layer-2-head-2.png", "svg": f"{name}-layer-2-head-2.svg", "sheet": f"{name}-all-heads.png", "npz": f"{name}-maps.npz", "report": f"{name}-report.html"}[kind]
+    if kind in ("png", "sheet"):
+        image = Image.open(io.BytesIO(taken.data))
+        assert taken.type == "image/png" and image.format == "PNG" and image.width > 400 and len(image.convert("RGB").getcolors(10**7)) > 50
+    elif kind == "svg":
+        assert taken.type == "image/svg+xml" and ElementTree.fromstring(taken.data).tag.endswith("svg")
+    elif kind == "npz":
+        with np.load(io.BytesIO(taken.data)) as held:
+            assert taken.type == "application/octet-stream" and np.array_equal(held["shown"], result.attention[1, 1])
+    else:
+        assert taken.type == "text/html" and taken.data.startswith(b"<!doctype html>")
+
+
+def test_the_same_figure_is_the_same_file(result):
+    assert take(result, "svg", VIEW).data.count(b"<dc:date>") == 0 and take(result, "png", VIEW).data == take(result, "png", VIEW).data
+
+
+def test_another_kind_is_refused_in_a_sentence(result):
+    for kind in ("gif", "", None, ["png"]):
+        with pytest.raises(ValueError, match="one of png, svg, sheet, npz, report"):
+            take(result, kind, VIEW)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_figure_shows_the_map_its_title_names_on_the_scale_it_names(name, result):
+    view = {**VIEW, **VIEWS[name]}
+    title, small, high, unit = shown(view_figure(result, view, opacity=1.0))
+    vector = answers.map_of(result, view)
+    all_heads = {"head": result.reads(), "mean of heads": result.reads(), "read by": result.read_by(4), "patch reads": result.reads(9)}.get(name)
+    assert high == pytest.approx(all_heads[1, :, 1:].max() if all_heads is not None else vector[1:].max())
+    assert title.replace("\n", " ") == view_title(result, view)
+    assert f"the model says {result.top()[0][0]}, {result.top()[0][1]:.0%}" in small
+    assert ("one scale for all heads of layer 2" in small) == (all_heads is not None) and ("scale of this map" in small) == (all_heads is None)
+    weights = name not in ("relevance", "occlusion")
+    assert ("attention weight" in unit and "even share" in unit) == weights and (f"{vector[0]:.1%} on tokens that are no patch" in small) == (weights and name != "read by")
+
+
+def test_with_a_scale_of_its_own_a_head_says_so_and_ends_at_its_own_largest_weight(result):
+    _, small, high, _ = shown(view_figure(result, VIEW, own_scale=True))
+    assert "scale of this map" in small and high == pytest.approx(result.attention[1, 1].max())
+
+
+@pytest.mark.parametrize(("changes", "title"), [
+    ({}, "Layer 2, head 2 (what the class token reads)"), ({"head": "min", "token": 0}, "Layer 2, min of the heads (what the class token reads)"),
+    ({"direction": "read_by", "token": 8}, "Layer 2, head 2 (who reads the patch in row 2, column 3)"), ({"kind": "relevance", "klass": 1}, "What speaks for green"),
+    ({"kind": "rollout", "up_to": 2, "discard": 0.25}, "Rollout up to layer 2, mean of the heads, weakest 25% discarded"), ({"kind": "rollout"}, "Rollout up to layer 3, mean of the heads"),
+    ({"kind": "occlusion", "klass": 2}, "What red loses when a patch is hidden"), ({"kind": "mean attention"}, "Mean attention of all layers and heads")])
+def test_a_view_in_words(changes, title, result):
+    assert view_title(result, {**VIEW, **changes}) == title
+
+
+def test_tokens_have_names_that_count_from_one_and_go_row_by_row(photo):
+    result = explain(photo, seeded(registers=2))
+    assert [token_name(result, token) for token in (0, 1, 2, 3, 7, 8, 17)] == [
+        "the class token", "register 1", "register 2", "the patch in row 1, column 1", "the patch in row 1, column 5", "the patch in row 2, column 1", "the patch in row 3, column 5"]
+    assert token_name(explain(photo, seeded(distilled=True)), 1) == "the distillation token"
+    averaged = explain(photo, seeded(pool="mean", class_token=False))
+    assert token_name(averaged, 0) == "the patch in row 1, column 1" and view_title(averaged, VIEW) == "Layer 2, head 2 (what the average patch reads)"
+
+
+def test_the_numbers_are_the_explanations_own(result, tmp_path):
+    save_maps(result, tmp_path / "maps.npz", view={**VIEW, "kind": "rollout", "up_to": 1})
+    with np.load(tmp_path / "maps.npz") as held:
+        assert sorted(held) == sorted(["attention", "prefix_attention", "probabilities", "classes", "lens", "rollout", "relevance", "shown", "entropy", "effective", "distance"])
+        for name in ("attention", "prefix_attention", "probabilities", "lens"):
+            assert np.array_equal(held[name], getattr(result, name))
+        assert held["classes"].tolist() == list(result.classes)
+        assert np.array_equal(held["rollout"], result.patches(result.rollout())) and np.array_equal(held["shown"], result.patches(result.rollout(1)))
+        assert np.array_equal(held["relevance"], result.patches(result.relevance(result.top()[0][0])))
+        assert np.array_equal(held["entropy"], result.facts().entropy[0]) and held["distance"].shape == (3, 2)
+
+
+def test_a_model_without_a_head_can_be_taken_home_too(photo):
+    result = explain(photo, seeded(classes=0))
+    buffer = io.BytesIO()
+    save_maps(result, buffer)
+    with np.load(io.BytesIO(buffer.getvalue())) as held:
+        assert "relevance" not in held and "shown" not in held and held["probabilities"].shape == (0,)
+    for kind in ("png", "sheet", "report"):
+        assert take(result, kind, VIEW).name.startswith("seeded-")
+    assert "a model without classes" in view_figure(result, VIEW).get_supxlabel()
+
+
+@pytest.mark.parametrize(("name", "stem"), [("../../etc/passwd", "etc-passwd"), ("<b>$x$</b>\n", "b-x-b"), ("猫", "picture"), ("", "picture"), ("a" * 300, "a" * 60), ("con. ", "con")])
+def test_names_of_files_are_plain_whatever_the_classes_are_called(name, stem, tiny, photo):
+    hostile = checkpoint.Loaded(tiny.model, (name, name + "2", name + "3"), tiny.preprocessing, {}, "$odd$ <model>")
+    result = explain(photo, hostile)
+    object.__setattr__(result, "probabilities", np.array([0.8, 0.1, 0.1], np.float32))
+    assert take(result, "npz", VIEW).name == f"{stem}-maps.npz"
+
+
+def test_dollars_and_braces_in_names_are_letters_in_a_figure(tiny, photo):
+    odd = checkpoint.Loaded(tiny.model, ("$\\frac{1}{$", "b{0}", "%s"), tiny.preprocessing, {}, "$x^$ model")
+    result = explain(photo, odd)
+    for view in ({**VIEW, "kind": "relevance"}, VIEW):
+        assert take(result, "svg", view).data.startswith(b"<?xml")
+    assert take(result, "sheet", VIEW).data.startswith(b"\x89PNG")
