@@ -12,7 +12,8 @@ from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.images import PictureError, to_input
 
 KINDS = {"plain": {}, "registers": {"registers": 2}, "distilled": {"distilled": True}, "averaged": {"pool": "mean", "class_token": False},
-         "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0}}
+         "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0},
+         "uneven patches": {"patch": (4, 2), "image": (12, 10)}}
 
 
 @pytest.fixture(params=KINDS)
@@ -183,7 +184,7 @@ def test_facts_are_those_of_the_whole_matrix(result):
     assert np.allclose(facts.effective[0], np.exp(entropy), atol=1e-4) and np.allclose(facts.prefix[0], row[..., :config.prefix].sum(2), atol=1e-6)
     far = np.zeros((3, 2))
     for layer, head, one, two in np.ndindex(3, 2, 15, 15):
-        apart = np.hypot((one // 5 - two // 5) * 4, (one % 5 - two % 5) * 4)
+        apart = np.hypot((one // 5 - two // 5) * config.patch[0], (one % 5 - two % 5) * config.patch[1])
         patches = A[layer, head, config.prefix + one, config.prefix:]
         far[layer, head] += patches[two] / patches.sum() * apart / 15
     assert np.allclose(facts.distance[0], far, atol=1e-4)

@@ -108,14 +108,15 @@ def test_many_tokens_stay_under_the_limit_and_are_not_computed_in_vain(photo, mo
     assert 3 < len(asked) < 20
 
 
-def test_a_heavy_model_leaves_occlusion_out_and_asks_its_twin_for_one_class_only(result, monkeypatch):
+def test_a_heavy_model_leaves_occlusion_out_and_keeps_relevance_for_few_classes(result, monkeypatch):
     monkeypatch.setattr(report_module, "HEAVY", 10)
     page = report(result)
     found = data_of(page)["answers"]
     assert "take too long to make: occlusion." in page and not any('occlusion' in key for key in found)
     best = int(result.probabilities.argmax())
     assert [canonical("twin", "relevance", klass=k) in found for k in range(3)] == [k == best for k in range(3)]
-    assert all(canonical("picture", "relevance", klass=k) in found for k in range(3))
+    last = int(result.probabilities.argmin())
+    assert [canonical("picture", "relevance", klass=k) in found for k in range(3)] == [k != last for k in range(3)]
 
 
 @pytest.mark.parametrize("changes", [{"classes": 0}, {"pool": "mean", "class_token": False}, {"registers": 2}, {"positions": "none"}])
@@ -231,7 +232,7 @@ def test_what_is_not_inside_is_said_in_a_sentence_and_the_rest_still_works(opene
     tab = opened(report(result))
     tab.get_by_role("button", name="Rollout", exact=True).click()
     tab.locator(".vd-fusion").select_option("max")
-    expect(tab.locator(".vd-readout")).to_have_text(MISSING)
+    expect(tab.locator(".vd-readout")).to_contain_text(MISSING)
     tab.locator(".vd-fusion").select_option("mean")
     expect(tab.locator(".vd-readout")).to_contain_text("gathers")
     assert tab.alone()

@@ -70,6 +70,18 @@ def test_a_figure_shows_the_map_its_title_names_on_the_scale_it_names(name, resu
     assert ("attention weight" in unit and "even share" in unit) == weights and (f"{vector[0]:.1%} on tokens that are no patch" in small) == (weights and name != "read by")
 
 
+def test_the_scale_ends_at_the_largest_weight_on_a_patch_however_much_the_class_token_takes(photo):
+    result = explain(photo, seeded(registers=3))
+    totals, tokens = np.stack([result.reads(token) for token in range(result.tokens)]), []
+    for token, layer in np.ndindex(result.tokens, 3):
+        if totals[token, layer, :, :4].max() > 1.2 * totals[token, layer, :, 4:].max():
+            tokens.append(token)
+            high = shown(view_figure(result, {**VIEW, "token": token, "layer": layer}))[2]
+            assert high == pytest.approx(totals[token, layer, :, 4:].max())
+            break
+    assert tokens                                                           # there is such a token in this model
+
+
 def test_with_a_scale_of_its_own_a_head_says_so_and_ends_at_its_own_largest_weight(result):
     _, small, high, _ = shown(view_figure(result, VIEW, own_scale=True))
     assert "scale of this map" in small and high == pytest.approx(result.attention[1, 1].max())

@@ -13,7 +13,7 @@ from vitdemo.payload import payload
 
 LIMIT_BYTES = 10 * 10**6                        # of a report; what does not fit is left out, and said
 HEAVY = 2 * 10**10                              # multiplications beyond which hiding each patch in turn takes too long
-CLASSES = 5                                     # for how many of the first classes relevance is kept; of a heavy model's twin for one
+CLASSES = 5                                     # for how many of the first classes relevance is kept; for two of a heavy model, for one of its twin
 SENTENCE = 400                                  # bytes kept for the line that says what was left out
 
 PAGE = Template("""<!doctype html>
@@ -100,7 +100,7 @@ def _parts(explanation: Explanation) -> Iterator[tuple[str, Iterator[tuple[str, 
     yield "head facts", ((canonical("picture", "facts"), answers.facts(explanation)) for _ in range(1))
     yield "the untrained twin", ((canonical("picture", "twin"), payload(twin, key="twin", about="The same architecture with random weights.")) for _ in range(1))
     yield "rollout of some layers", rollouts("picture", explanation)
-    yield "relevance of some classes", relevances("picture", explanation, top)
+    yield "relevance of some classes", relevances("picture", explanation, top[:2] if heavy else top)
     occlusions = ((canonical("picture", "occlusion", klass=k), answers.occlusion(explanation, k)) for k in top)
     yield "occlusion", None if heavy else occlusions
     yield "filters and positions", ((canonical("picture", "embedding"), answers.embedding(explanation.loaded)) for _ in range(1))

@@ -76,11 +76,13 @@ def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str
     if picture is None:
         raise gr.Error(words.NO_PICTURE, print_exception=False)
     if not isinstance(model, str):
-        raise gr.Error(words.MODEL_IS_TEXT, print_exception=False)
+        raise gr.Error(words.NO_SUCH_MODEL, print_exception=False)
     try:
         result = explain(picture, models.get(None if model in ("", "box") else model))
-    except (PictureError, RunError) as error:
+    except PictureError as error:
         raise gr.Error(str(error), print_exception=False) from None
+    except RunError:
+        raise gr.Error(words.NO_SUCH_MODEL, print_exception=False) from None
     return {"classes": list(result.classes), "probabilities": result.probabilities.tolist(), "grid": list(result.grid),
             "attention": result.attention.tolist(), "prefix_attention": result.prefix_attention.tolist(), "notes": list(result.notes)}
 

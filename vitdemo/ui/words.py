@@ -11,7 +11,7 @@ RANDOM_TEST = "A random test picture"
 NO_PICTURE = "Drop, paste or pick a picture to see what the model makes of it."
 NO_TEST_PICTURES = "The test pictures are not on this computer: they come with the first training run."
 NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the file again."
-MODEL_IS_TEXT = "model must be \"box\" or the id of a training run."
+NO_SUCH_MODEL = "There is no such model: give \"box\" or the id of a training run that has weights."
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
 
 MODEL_IN_THE_BOX = "The model in the box"

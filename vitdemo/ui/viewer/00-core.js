@@ -10,6 +10,8 @@ let result = null;         // the Result on screen
 const view = { kind: "attention", direction: "reads", token: null, layer: 0, head: "mean", up_to: 1, fusion: "mean", discard: 0, klass: 0, second: null };
 const look = { opacity: 65, colours: "cividis", grid: true, own: false };
 let hovered = null;        // index of the patch under the pointer
+let trouble = "";          // why the last wish could not be fulfilled, in a sentence
+let good = null;           // { result, view } of what was last drawn whole
 
 // An element with text and children, never with markup: make("p", { class: "vd-x", text: name }, child, ...).
 function make(tag, settings = {}, ...children) {
@@ -75,7 +77,7 @@ async function askThrough(about, request) {
   for (;;) {
     const answer = await askAgain(about, request);
     if (!("done" in answer) || answer.done >= answer.total) return answer;
-    about.trouble = "Asking the model: " + Math.round(100 * answer.done / answer.total) + "% …";
+    about.progress = "Asking the model: " + Math.round(100 * answer.done / answer.total) + "% …";
     if (about === result || about === other.result) draw(); else return Promise.reject(new Error("Another picture is shown now."));
     if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
   }
@@ -92,6 +94,7 @@ async function askAgain(about, request) {
 function change(changes = {}, { quiet = false } = {}) {
   Object.assign(view, changes);
   if (!result) return;
+  if (Object.keys(changes).length) trouble = "";
   view.layer = Math.max(0, Math.min(result.layers - 1, view.layer));
   view.up_to = view.layer + 1;
   if (typeof view.head === "number" && !(view.head >= 0 && view.head < result.heads)) view.head = "mean";

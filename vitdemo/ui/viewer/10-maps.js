@@ -46,10 +46,19 @@ function settled(about, request) {
   if (!about.asking?.has(key)) {
     (about.asking ??= new Set()).add(key);
     ask(about, request).then(
-      (answer) => { about.ready.set(key, answer); about.asking.delete(key); about.trouble = ""; change({}); },
-      (failure) => { about.trouble = failure.message; draw(); setTimeout(() => about.asking.delete(key), 2000); });
+      (answer) => { about.ready.set(key, answer); about.asking.delete(key); about.progress = ""; change({}); },
+      (failure) => { about.progress = ""; setTimeout(() => about.asking.delete(key), 2000); fallBack(about, failure.message); });
   }
   return null;
+}
+
+// What was wished cannot be had: the sentence is shown, and the view that was there before stays.
+function fallBack(about, sentence) {
+  if (about !== result && about !== beside()?.result) return;              // about a picture that is no longer shown
+  if (good && good.result === result) Object.assign(view, good.view);
+  change({});
+  trouble = sentence;
+  draw();
 }
 
 // The map of `view` as Float32Array over tokens, or null while it is on its way. Layer and head are bent to the model's own range.

@@ -98,6 +98,7 @@ function draw() {
   const pair = beside(), map = mapOf(result), otherMap = pair && mapOf(pair.result, pair.view);
   let high = map ? highOf(result, map) : 0;
   if (otherMap && pair.view.kind === view.kind) high = Math.max(high, highOf(pair.result, otherMap, pair.view));
+  if (map && (otherMap || !pair)) good = { result, view: { ...view } };
   const two = Boolean(pair) && !other.flicker;
   const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
   const swapped = Boolean(pair) && other.flicker && other.phase;
@@ -122,11 +123,11 @@ function draw() {
 }
 
 function drawWords(map, otherMap, pair, high) {
-  const trouble = result.trouble || (pair && pair.result.trouble);
-  let words = !map ? (trouble || "Asking …") : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
-  if (map && pair && !otherMap) words += " " + (trouble || "Asking for the other …");
+  const waiting = result.progress || (pair && pair.result.progress);
+  let words = !map ? (waiting || (trouble ? "" : "Asking …")) : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
+  if (map && pair && !otherMap) words += " " + (waiting || (trouble ? "" : "Asking for the other …"));
   if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null ? patchSentence(pair.result, otherMap, placeIn(pair.result, hovered), pair.view) : mapSentence(pair.result, otherMap, pair.view));
-  $("readout").textContent = words;
+  $("readout").textContent = [trouble, words].filter(Boolean).join(" ");
   $("high").textContent = high > 0 ? (BY_CLASS.includes(view.kind) ? high.toPrecision(2) : high.toFixed(3)) : "0";
   const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);
   $("unit").textContent = ({ rollout: "rollout weight, ", relevance: "relevance, ", occlusion: "fall of the probability, " }[view.kind] ?? "attention weight, ") + scale + (pair ? " and both pictures" : "") +

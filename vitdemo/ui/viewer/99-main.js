@@ -12,6 +12,7 @@ async function show(value) {
   const again = result !== null, before = result;
   result = next;
   hovered = null;
+  trouble = "";
   marked = new Set();
   const shape = [result.layers, result.heads, result.rows, result.cols, result.prefix].join("x");
   if (root.dataset.shape !== shape) Object.assign(view, { layer: result.layers - 1, head: "mean", token: result.first, direction: "reads" });
