@@ -51,13 +51,13 @@ def test_a_model_that_is_none_gets_one_sentence(page, photo, model):
     kind, text = call(page[0], "explain", image_value(path, meta={"_type": "gradio.FileData"}), model)
     assert kind in ("error", "refused") and "attention" not in text and "Traceback" not in text and "site-packages" not in text and "/tmp" not in text
     if isinstance(model, str):
-        assert "There is no such run." in text
+        assert "There is no such model" in text
 
 
 def test_the_client_may_name_the_model(client, photo):
     named, plain = (client.predict(handle_file(str(photo)), *more, api_name="/explain") for more in (("box",), ()))
     assert named == plain
-    with pytest.raises(AppError, match="There is no such run"):
+    with pytest.raises(AppError, match="There is no such model"):
         client.predict(handle_file(str(photo)), "0" * 32, api_name="/explain")
 
 

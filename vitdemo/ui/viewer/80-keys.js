@@ -3,7 +3,7 @@ const KEYS = [["← ↑ → ↓", "move the patch"], ["[ ]", "layer down, up"], 
 
 function buildKeys() {
   return make("details", { class: "vd-keys", open: matchMedia("(min-width: 900px) and (hover: hover)").matches }, make("summary", { text: "Keys" }),
-    make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])));
+    make("dl", {}, ...KEYS.filter(([key]) => key !== "x" || !props.report).flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])));
 }
 
 function bindPointer(canvas, about) {
