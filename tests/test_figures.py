@@ -58,7 +58,7 @@ def drawn(figure: Figure) -> tuple[np.ndarray, list[Text]]:
     words = [*figure.texts, *(axis.title for axis in figure.axes)]
     for axis in (axis for axis in figure.axes if axis.axison):
         low, high = sorted(axis.get_ylim())
-        words += [axis.xaxis.label, axis.yaxis.label, *(tick for tick in axis.get_yticklabels() if low <= tick.get_position()[1] <= high)]
+        words += [axis.xaxis.label, axis.yaxis.label, *axis.get_xticklabels(), *(tick for tick in axis.get_yticklabels() if low <= tick.get_position()[1] <= high)]
     return np.asarray(canvas.buffer_rgba())[..., :3].astype(int), [word for word in words if word.get_text().strip()]
 
 
@@ -165,6 +165,24 @@ def test_the_words_of_a_single_map_fit_and_its_hottest_square_is_where_it_belong
     assert abs(grid_lines[0][-1][0][1] + 0.5 - expected[1]) < 1 and abs(grid_lines[1][-1][0][0] + 0.5 - expected[3]) < 1
 
 
+def test_a_marked_patch_is_framed_where_it_lies():
+    picture, geometry = PLACES["aside"]
+    figure = figures.one_map(picture, geometry, np.zeros((14, 14)), high=1.0, uniform=None, title="t", subtitle="s", unit="u", foot="f", mark=(3, 9))
+    shape, window = figure.axes[0].images[0].get_array().shape, geometry.window()
+    scale = max(shape) / max(window[2] - window[0], window[3] - window[1])
+    top, left, bottom, right = ((edge - window[i % 2]) * scale - 0.5 for i, edge in enumerate(geometry.patch_rectangle(3, 9)))
+    for frame in figure.axes[0].patches:
+        assert np.abs(np.array([*frame.get_xy(), frame.get_width(), frame.get_height()]) - (left, top, right - left, bottom - top)).max() < 1
+    assert len(figure.axes[0].patches) == 2
+
+
+def test_letters_that_no_font_and_no_svg_can_hold_are_replaced():
+    picture, geometry = PLACES["square"]
+    figure = figures.one_map(picture, geometry, np.zeros((8, 8)), high=1.0, uniform=None, title="a\x00b\ud800c", subtitle="s\x1b", unit="u", foot="f\nnext line")
+    assert figure.get_suptitle() == "a\ufffdb\ufffdc" and figure.get_supxlabel() == "s\ufffd\nf\nnext line"
+    words_fit(figure)
+
+
 def test_the_even_share_is_marked_only_where_the_scale_reaches_it_and_named_in_either_case():
     picture, geometry = PLACES["square"]
     for uniform, lines, text in ((0.05, 2, "(line: an even share, 0.05)"), (0.5, 0, "(an even share is 0.5)"), (None, 0, "")):
@@ -190,7 +208,9 @@ def test_a_sheet_shows_every_map_under_its_own_scale_and_no_word_is_cut_off(name
     weights, prefix = maps(layers, heads, geometry.grid)
     figure = figures.layers_by_heads(weights, prefix=prefix, picture=picture, geometry=geometry, title=LONG, own_scale=own)
     words_fit(figure)
-    axes = figure.axes[1:]                                                  # the first is the picture
+    scale, axes = figure.axes[1], figure.axes[2:]                           # the first is the picture
+    assert scale.images[0].get_array().shape == (1, 256) and [tick.get_text() for tick in scale.get_xticklabels()] == ["0", "largest"]
+    assert f"an even share is {1 / (1 + geometry.grid[0] * geometry.grid[1]):.2g}" in figure.texts[1].get_text().replace("\n", " ")
     assert len(axes) == layers * heads
     for axis, one, (layer, _) in zip(axes, weights.reshape(-1, *geometry.grid), np.ndindex(layers, heads), strict=True):
         high = one.max() if own else weights[layer].max()
@@ -208,6 +228,7 @@ def test_the_hottest_square_of_a_sheet_is_seen_in_the_right_map_of_the_right_pla
     weights[2, 1, 3, 15] = 0.8
     figure = figures.layers_by_heads(weights, prefix=np.full((3, 2, 1), 0.2), picture=picture, geometry=geometry, title="sheet")
     shown, _ = drawn(figure)
+    shown[:int(len(shown) - figure.axes[2].get_window_extent().y1)] = 0     # the scale above the maps ends in the same colour
     top, bottom, left, right = hot_box(shown, far=3)
     box = figure.axes[-1].get_window_extent()                               # the last layer's last head, from the lower left corner
     assert abs(right - box.x1) <= 2 and abs(len(shown) - bottom - box.y0) <= 2

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -33,6 +34,11 @@ def data_of(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
 
 
+def left_out(page: str) -> list[str]:
+    """What it says is not in it."""
+    return re.search(r"<p>Left out, because the file would grow too large or take too long to make: (.*?)\.</p>", unescape(page))[1].split("; ")
+
+
 def test_everything_the_viewer_may_ask_of_a_small_model_is_inside_and_equals_the_answers(result):
     held, twin = data_of(report(result, about="About it.")), result.twin()
     assert held["value"] == json.loads(json.dumps(payload(result, key="picture", about="About it.")))
@@ -58,6 +64,20 @@ def test_it_says_which_model_when_and_what_needs_the_program(result):
     assert time.strftime("%Y-%m-%d") in page and "testing maps and patch surgery need the program" in page and "Left out" not in page
 
 
+def test_it_says_where_the_model_comes_from_and_shows_no_fact_of_the_wrong_kind(tiny, photo):
+    facts = {"data": "a <b>&amp; b", "training_pictures": 47500, "seconds": 3135.2, "hardware": "AMD EPYC", "test_accuracy": 0.8412, "validation_accuracy": "high"}
+    page = report(explain(photo, replace(tiny, provenance=facts)))
+    assert "<p>Trained on a &lt;b&gt;&amp;amp; b, 47,500 training pictures, 3,135 seconds, AMD EPYC, 84.1% of its test pictures right.</p>" in page
+    odd = report(explain(photo, replace(tiny, provenance={"data": ["x"], "training_pictures": True, "seconds": None, "hardware": {"x": 1}, "test_accuracy": "<i>"})))
+    assert "rained on" not in odd.split("</header>")[0] and "&lt;i&gt;" not in odd
+    assert len(report(explain(photo, replace(tiny, provenance={"hardware": "h" * 10**5})))) < len(page) + 1000
+
+
+def test_half_a_letter_in_a_name_does_not_stop_the_file(tiny, photo):
+    page = report(explain(photo, replace(tiny, name="model\ud800", classes=("a\udcff", "b", "c"))), about="\ud800")
+    assert b"model?" in page.encode() and data_of(page)["value"]["knows"][0] == "a\udcff"
+
+
 def test_the_shell_holds_no_address_and_forbids_every_other_source(result):
     shell = report(result)
     assert "default-src 'none'" in shell
@@ -80,21 +100,32 @@ def test_the_limit_is_kept_and_what_was_left_out_is_said(result, share):
     limit = round(bare + share * (whole - bare))
     page = report(result, limit=limit)
     assert bare < len(page.encode()) <= limit
-    left = re.search(r"<p>Left out, because the file would grow too large or take too long to make: (.*)\.</p>", unescape(page))[1].split(", ")
+    left = left_out(page)
     found = data_of(page)["answers"]
     assert canonical("picture", "facts") in found                           # the most wanted first
-    twins = [canonical("twin", "token", token=i) in found for i in range(16)]
-    assert ("some of the twin's tokens" in left) == (not all(twins))
-    tokens = [canonical("picture", "token", token=i) in found for i in range(16)]
-    assert ("some tokens" in left) == (not all(tokens)) and tokens == sorted(tokens, reverse=True)
-    assert len(left) == len(set(left))
+    most_read = [0, *(1 + np.argsort(-result.attention.mean((0, 1)).ravel()))]
+    for key, what in (("picture", "tokens (kept: those before the patches, then the patches that are read most)"), ("twin", "tokens of the twin")):
+        held = [canonical(key, "token", token=int(i)) in found for i in most_read]
+        missing = 16 - sum(held)
+        assert held == sorted(held, reverse=True) and (f"{missing} of 16 {what}" in left) == (missing > 0)
+    assert len(left) == len(set(left)) and sum("16 tokens" in one for one in left) <= 2
+
+
+def test_a_part_that_fits_is_kept_also_when_a_larger_one_before_it_did_not(result, monkeypatch):
+    whole = len(report(result).encode())
+    monkeypatch.setattr(answers, "token", lambda found, index: {"large": "x" * whole})
+    page = report(result, limit=whole)
+    found = data_of(page)["answers"]
+    assert not any('"token"' in key for key in found) and canonical("twin", "relevance", klass=0) in found
+    assert [one.split(" (")[0] for one in left_out(page)] == ["16 of 16 tokens", "16 of 16 tokens of the twin"]
 
 
 def test_the_bare_viewer_is_all_that_is_left_where_nothing_fits(result):
     page = report(result, limit=1000)
     assert data_of(page)["answers"] == {} and data_of(page)["value"]["reads"] and page.count("Left out") == 1
-    for part in ("head facts", "the untrained twin", "rollout of some layers", "relevance of some classes", "occlusion", "filters and positions", "some tokens"):
-        assert part in page
+    for part in ("head facts", "the untrained twin", "3 of 3 layers of rollout", "3 of 3 classes of relevance", "3 of 3 classes of occlusion",
+                 "filters and positions", "3 of 3 layers of the twin's rollout", "3 of 3 classes of the twin's relevance", "16 of 16 tokens of the twin"):
+        assert part in left_out(page)
 
 
 def test_many_tokens_stay_under_the_limit_and_are_not_computed_in_vain(photo, monkeypatch):
@@ -104,15 +135,16 @@ def test_many_tokens_stay_under_the_limit_and_are_not_computed_in_vain(photo, mo
     monkeypatch.setattr(answers, "occlusion", lambda found, klass: pytest.fail("960 passes over 961 tokens"))
     start = time.process_time()
     page = report(result, limit=2_500_000)
-    assert 2_300_000 < len(page.encode()) <= 2_500_000 and "some tokens" in page and time.process_time() - start < 20
-    assert 3 < len(asked) < 20
+    assert 2_300_000 < len(page.encode()) <= 2_500_000 and f"{961 - len(asked) + 2} of 961 tokens (kept" in page and time.process_time() - start < 20
+    assert 3 < len(asked) < 20                                              # the last of the picture's and the first of the twin's were too large
+    assert asked[:2] == [0, 1 + int(result.attention.mean((0, 1)).argmax())]
 
 
 def test_a_heavy_model_leaves_occlusion_out_and_keeps_relevance_for_few_classes(result, monkeypatch):
     monkeypatch.setattr(report_module, "HEAVY", 10)
     page = report(result)
     found = data_of(page)["answers"]
-    assert "take too long to make: occlusion." in page and not any('occlusion' in key for key in found)
+    assert left_out(page) == ["1 of 3 classes of relevance", "3 of 3 classes of occlusion", "2 of 3 classes of the twin's relevance"] and not any('occlusion' in key for key in found)
     best = int(result.probabilities.argmax())
     assert [canonical("twin", "relevance", klass=k) in found for k in range(3)] == [k == best for k in range(3)]
     last = int(result.probabilities.argmin())

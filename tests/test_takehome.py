@@ -2,7 +2,9 @@
 
 import io
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 
+import matplotlib
 import numpy as np
 import pytest
 from conftest import seeded
@@ -48,6 +50,58 @@ def test_every_kind_of_file_is_what_its_name_and_type_say(kind, result):
 
 def test_the_same_figure_is_the_same_file(result):
     assert take(result, "svg", VIEW).data.count(b"<dc:date>") == 0 and take(result, "png", VIEW).data == take(result, "png", VIEW).data
+
+
+def test_words_of_an_svg_are_words_and_all_it_needs_is_inside(tiny, photo):
+    odd = checkpoint.Loaded(tiny.model, ("</text><script>hit()</script>", "a & b", "Äpfel $x$"), tiny.preprocessing, {}, "model <b>")
+    result = explain(photo, odd)
+    for klass, name in enumerate(odd.classes):
+        drawn = ElementTree.fromstring(take(result, "svg", {**VIEW, "kind": "relevance", "klass": klass}).data)
+        words = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        assert f"What speaks for {name}" in words and any(word.startswith("model <b>: the model says") for word in words)
+        assert not any(one.tag.endswith("script") for one in drawn.iter())
+        links = [value for one in drawn.iter() for key, value in one.attrib.items() if key.endswith("href")]
+        assert links and all(link.startswith(("#", "data:image/png;base64,")) for link in links)
+
+
+def test_figures_drawn_side_by_side_are_the_same_as_one_by_one_and_leave_the_settings_alone(result):
+    before, views = dict(matplotlib.rcParams), [{**VIEW, "layer": layer} for layer in range(3)] * 2
+    alone = [take(result, "svg", view).data for view in views]
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda view: take(result, "svg", view).data, views)) == alone
+    assert dict(matplotlib.rcParams) == before and alone[0] == alone[3] != alone[1]
+
+
+@pytest.mark.parametrize(("changes", "ending"), [
+    ({}, "layer-2-head-2"), ({"token": 0}, "layer-2-head-2"), ({"head": "mean"}, "layer-2-mean-of-the-heads"), ({"token": 8}, "layer-2-head-2-what-row-2-column-3-reads"),
+    ({"token": 0, "direction": "read_by"}, "layer-2-head-2-who-reads-the-class-token"), ({"kind": "relevance", "klass": 1}, "what-speaks-for-green"),
+    ({"kind": "rollout", "up_to": 2}, "rollout-up-to-layer-2-mean-of-the-heads"), ({"kind": "mean attention"}, "mean-attention-of-all-layers-and-heads")])
+def test_a_figures_name_tells_whose_map_it_is_also_after_a_long_class(changes, ending, result, tiny, photo):
+    assert take(result, "png", {**VIEW, **changes}).name == f"{result.top()[0][0]}-{ending}.png"
+    long = explain(photo, checkpoint.Loaded(tiny.model, ("x" * 199 + "a", "green", "x" * 199 + "b"), tiny.preprocessing, {}, "m"))
+    assert take(long, "svg", {**VIEW, **changes}).name in (f"{'x' * 40}-{ending}.svg", f"green-{ending}.svg")
+
+
+def test_a_caption_says_what_the_colours_do_not(result):
+    caption = " ".join(view_figure(result, {**VIEW, "direction": "read_by", "token": 4}, opacity=0.4).get_supxlabel().split())
+    column = result.read_by(4)[1, 1]
+    assert f"give it {column.sum():.2f} (an even share would be 1.00), {column[0]:.2f} of it from tokens that are no patch" in caption
+    assert "colours laid over the picture at 40%" in caption
+    hidden = {**VIEW, "kind": "occlusion", "klass": int(result.probabilities.argmin())}
+    rises = (answers.map_of(result, hidden) < 0).any()
+    assert ("where hiding makes it more probable, 0" in view_figure(result, hidden).get_supxlabel().replace("\n", " ")) == rises
+    assert view_figure(result, hidden).axes[1].get_ylabel() == "fall of the probability"
+
+
+@pytest.mark.parametrize(("changes", "frames"), [({"token": 4}, 2), ({"token": 0}, 0), ({}, 0), ({"kind": "rollout", "token": 4}, 0)])
+def test_the_patch_that_is_asked_about_is_framed(changes, frames, result):
+    axis = view_figure(result, {**VIEW, **changes}).axes[0]
+    assert len(axis.patches) == frames
+    if frames:
+        left, top = axis.patches[0].get_xy()
+        height, width = axis.images[0].get_array().shape[:2]
+        above, beside, *_ = result.geometry.patch_rectangle(0, 3)           # token 4 is the fourth patch
+        assert abs(top + 0.5 - above * height / result.picture.height) < 1.5 and abs(left + 0.5 - beside * width / result.picture.width) < 1.5
 
 
 def test_another_kind_is_refused_in_a_sentence(result):

@@ -48,7 +48,7 @@ def pictures(result: Explanation, klass: int | None) -> Iterator[tuple[str, Any]
     yield "all-heads", figures.layers_by_heads(result.attention, prefix=result.prefix_attention, picture=result.picture, geometry=result.geometry,
                                                title=f"{result.model}: what {result.reader} reads")
     for layer, maps in enumerate(result.attention, start=1):
-        yield f"layer-{layer:02d}", figures.layer_heads(result.picture, result.geometry, maps, title=f"{result.model}, layer {layer}", uniform=result.uniform)
+        yield f"layer-{layer:02d}", figures.layer_heads(result.picture, result.geometry, maps, title=f"{result.model}, layer {layer}: what {result.reader} reads", uniform=result.uniform)
     yield "rollout", takehome.view_figure(result, {**view, "kind": "rollout"})
     if klass is not None:
         yield "relevance", takehome.view_figure(result, {**view, "kind": "relevance"})

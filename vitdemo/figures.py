@@ -6,11 +6,12 @@ they are safe in threads and need no closing.
 
 import textwrap
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from PIL import Image, ImageDraw
 
 if TYPE_CHECKING:
@@ -75,13 +76,17 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
     each head. Each map says how much goes to patches, by `prefix` (layers, heads, prefix)."""
     layers, heads, rows, cols = attention.shape
     stretch = geometry.patch[0] / geometry.patch[1]
-    left, across, down, band = 0.55, 0.08, 0.36 if own_scale else 0.24, 2.4             # inches, and so is all that follows
+    left, across, down = 0.55, 0.08, 0.36 if own_scale else 0.24                        # inches, and so is all that follows
     wide, tall = _within(stretch * rows / cols, max(1.1, min(1.9, (4.6 - left) / heads - across)), 2.2)
     right, bottom = left + heads * (wide + across) - across, layers * (tall + down) - down
-    width, height = max(right + across, 4.6), band + bottom + down
+    width = max(right + across, 4.6)
+    told = "each map's own largest weight" if own_scale else "the largest weight on a patch in each layer, named at its left"
+    head = _head(patch_grid(picture, geometry, least=480), width, title,
+                 f"colours from 0 to {told}; an even share is {1 / (prefix.shape[2] + rows * cols):.2g}")
+    band = head.height + 0.35
+    height = band + bottom + down
     figure = Figure(figsize=(width, height), dpi=120)
-    _band(figure, patch_grid(picture, geometry, least=480), title, "colours from 0 to each map's own largest weight" if own_scale else
-          "colours from 0 to the largest weight on a patch in each layer, named at its left")
+    _draw_head(figure, head, colours)
     axes = figure.subplots(layers, heads, squeeze=False, gridspec_kw={
         "left": left / width, "right": right / width, "top": 1 - band / height, "bottom": down / height,
         "wspace": across / wide, "hspace": down / tall})
@@ -99,9 +104,9 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
 
 
 def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str,
-            subtitle: str, unit: str, foot: str, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
-    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar.
-    `subtitle` and `foot` stand below."""
+            subtitle: str, unit: str, foot: str, mark: tuple[int, int] | None = None, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
+    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar,
+    and the patch `mark` (row, col) framed. `subtitle` and `foot` stand below."""
     picture, geometry = _surroundings(picture, geometry)
     wide, tall = _within(picture.height / picture.width, 5.4, 6.4)
     width = max(wide + 1.2, 4.6)
@@ -114,29 +119,56 @@ def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
     rows, cols = geometry.grid
     axis.hlines(np.linspace(top, bottom, rows + 1) - 0.5, left - 0.5, right - 0.5, colors="white", linewidth=0.6, alpha=0.7)
     axis.vlines(np.linspace(left, right, cols + 1) - 0.5, top - 0.5, bottom - 0.5, colors="white", linewidth=0.6, alpha=0.7)
+    if mark is not None:
+        tall, across = (bottom - top) / rows, (right - left) / cols
+        for colour, line in (("black", 4), ("white", 1.6)):
+            axis.add_patch(Rectangle((left + mark[1] * across - 0.5, top + mark[0] * tall - 0.5), across, tall, fill=False, edgecolor=colour, linewidth=line))
     axis.set(xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
     _colour_bar(figure, np.array([axis]), high, uniform=uniform, colours=colours, unit=unit)
     return figure
 
 
-def _band(figure: Figure, shown: Image.Image, title: str, told: str) -> None:
-    """The head of a sheet, two inches high: the picture at the left, words beside it."""
+class _Head(NamedTuple):
+    """The top of a sheet: the picture at the left, words and a scale beside it. Sizes are in inches."""
+
+    shown: Image.Image
+    size: tuple[float, float]       # of the picture, (width, height)
+    title: str                      # in lines that fit, and so is the next
+    told: str
+    below: tuple[float, float]      # where the small print and where the scale begin
+    height: float
+
+
+def _head(shown: Image.Image, width: float, title: str, told: str) -> _Head:
+    wide, tall = size = _within(shown.height / shown.width, 0.4 * width, 1.9)
+    title, told = _wrapped(title, width - wide - 0.35, 11), _wrapped(told, width - wide - 0.35, 8)
+    small = 0.2 + 11 * 1.3 / 72 * (title.count("\n") + 1)
+    scale = small + 0.1 + 8 * 1.3 / 72 * (told.count("\n") + 1)
+    return _Head(shown, size, title, told, (small, scale), max(tall + 0.1, scale + 0.35))
+
+
+def _draw_head(figure: Figure, head: _Head, colours: str) -> None:
     width, height = figure.get_size_inches()
-    wide, tall = _within(shown.height / shown.width, 0.4 * width, 1.9)
+    wide, tall = head.size
+    small, scale = head.below
     axis = figure.add_axes((0.1 / width, 1 - (tall + 0.1) / height, wide / width, tall / height))
-    axis.imshow(shown)
+    axis.imshow(head.shown)
     axis.axis("off")
-    left, words = wide + 0.25, _wrapped(title, width - wide - 0.25, 11)
-    figure.text(left / width, 1 - 0.1 / height, words, fontsize=11, va="top", parse_math=False)
-    below = 0.2 + 11 * 1.3 / 72 * (words.count("\n") + 1)
-    figure.text(left / width, 1 - below / height, _wrapped(told, width - left, 8), fontsize=8, va="top", parse_math=False)
+    left = (wide + 0.25) / width
+    figure.text(left, 1 - 0.1 / height, head.title, fontsize=11, va="top", parse_math=False)
+    figure.text(left, 1 - small / height, head.told, fontsize=8, va="top", parse_math=False)
+    bar = figure.add_axes((left + 0.05 / width, 1 - (scale + 0.12) / height, min(1.6, width - wide - 0.7) / width, 0.12 / height))
+    bar.imshow(np.linspace(0, 1, 256)[None], cmap=colours, aspect="auto")
+    bar.set(xticks=[0, 255], xticklabels=["0", "largest"], yticks=[])
+    bar.tick_params(labelsize=7, length=2, pad=2)
 
 
 def _wrapped(text: str, inches: float, points: float) -> str:
     """Text in lines that fit; a letter is taken as 0.6 of its height, wider than most are; nobody reads on after six lines."""
     letters = max(12, int(inches * 72 / (0.6 * points)))
-    return "\n".join(line for part in text.splitlines() for line in textwrap.wrap(part, letters, max_lines=6, placeholder=" …"))
+    text = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)    # a file's name may hold what no font and no SVG can
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, letters, max_lines=6, placeholder=" …"))
 
 
 def _within(shape: float, width: float, height: float) -> tuple[float, float]:

@@ -1,11 +1,14 @@
 """A result as one HTML file: the same viewer with its data inside, working offline from a double click."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from html import escape
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from vitdemo import answers, front
 from vitdemo.explain import Explanation
@@ -14,7 +17,12 @@ from vitdemo.payload import payload
 LIMIT_BYTES = 10 * 10**6                        # of a report; what does not fit is left out, and said
 HEAVY = 2 * 10**10                              # multiplications beyond which hiding each patch in turn takes too long
 CLASSES = 5                                     # for how many of the first classes relevance is kept; for two of a heavy model, for one of its twin
-SENTENCE = 400                                  # bytes kept for the line that says what was left out
+SENTENCE = 700                                  # bytes kept for the line that says what was left out
+FACTS = {                                       # of a model's provenance: what kind of value each must be, and how it is said
+    "data": (str, "trained on {}"), "training_pictures": (int, "{:,} training pictures"), "seconds": (float, "{:,.0f} seconds"),
+    "hardware": (str, "{}"), "test_accuracy": (float, "{:.1%} of its test pictures right"),
+    "validation_accuracy": (float, "{:.1%} of its validation pictures right"),
+}
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -60,24 +68,37 @@ def report(explanation: Explanation, *, about: str = "", limit: int = LIMIT_BYTE
     room = limit - SENTENCE - len(_page(explanation, value, {}, []).encode())
     held: dict[str, Any] = {}
     left: list[str] = []
-    for what, wanted in _parts(explanation):
-        if wanted is None:
-            left.append(what)
-            continue
-        for key, answer in wanted:
-            size = len(_json({key: answer}))
+    for part in _parts(explanation):
+        kept = 0
+        for key, answer in part.asked:
+            entry = {key: answer()}
+            size = len(_json(entry))
             if size > room:
-                left.append(what)
                 break                                                       # the rest of this part is no smaller
-            held[key] = answer
-            room -= size
+            held |= entry
+            kept, room = kept + 1, room - size
+        if kept < part.count:
+            left.append(f"{part.count - kept:,} of {part.count:,} {part.what}" if part.count > 1 else part.what)
     return _page(explanation, value, held, left)
+
+
+class _Part(NamedTuple):
+    """Questions of one kind that a reader of the report may ask, the most wanted first."""
+
+    what: str
+    count: int                      # of all that might be asked
+    asked: list[tuple[str, Callable[[], Any]]]              # (request, what answers it): fewer than `count` where the rest takes too long
 
 
 def _page(explanation: Explanation, value: dict[str, Any], held: dict[str, Any], left: list[str]) -> str:
     title = f"{explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "What a Vision Transformer looks at"
-    return PAGE.substitute(title=escape(title), facts="".join(f"<p>{escape(line)}</p>" for line in _facts(explanation, left)), style=front.style(), light=front.LIGHT, dark=front.DARK,
+    return PAGE.substitute(title=_text(title), facts="".join(f"<p>{_text(line)}</p>" for line in _facts(explanation, left)), style=front.style(), light=front.LIGHT, dark=front.DARK,
                            page=front.page(), script=front.script(), data=_json({"value": value, "answers": held}))
+
+
+def _text(words: str) -> str:
+    """Words as HTML; a name may hold half a letter, which no file can."""
+    return escape(words.encode("utf-8", "replace").decode())
 
 
 def canonical(key: str, question: str, **fields: Any) -> str:
@@ -86,28 +107,47 @@ def canonical(key: str, question: str, **fields: Any) -> str:
     return f"{key} {json.dumps([list(pair) for pair in pairs], separators=(',', ':'))}"
 
 
-def _parts(explanation: Explanation) -> Iterator[tuple[str, Iterator[tuple[str, Any]] | None]]:
-    """What a reader of the report may ask, the most wanted first: (its name, pairs of request and answer, or None where they would take too
-    long). Worked out one by one, so that little is computed that does not fit."""
+def _parts(explanation: Explanation) -> Iterator[_Part]:
+    """What is worth keeping, the most wanted first. Each answer is worked out when its turn comes, so that little is computed in vain."""
+    layers, tokens = explanation.attention.shape[0], explanation.tokens
     top = [explanation.class_index(name) for name, _ in explanation.top(CLASSES)]
-    layers = explanation.attention.shape[0]
-    T, config, parameters = explanation.tokens, explanation.loaded.config, sum(p.numel() for p in explanation.loaded.model.parameters())
-    heavy = T * T * (parameters + 2 * T * config.dim * config.depth) > HEAVY            # T passes, each with two products of T x T in every block
-    twin = explanation.twin()
-    rollouts = (lambda key, found: ((canonical(key, "rollout", up_to=n, fusion="mean", discard=0), answers.rollout(found, up_to=n)) for n in range(layers, 0, -1)))
-    relevances = (lambda key, found, classes: ((canonical(key, "relevance", klass=k), answers.relevance(found, k)) for k in classes))
-    tokens = (lambda key, found: ((canonical(key, "token", token=i), answers.token(found, i)) for i in range(found.tokens)))
-    yield "head facts", ((canonical("picture", "facts"), answers.facts(explanation)) for _ in range(1))
-    yield "the untrained twin", ((canonical("picture", "twin"), payload(twin, key="twin", about="The same architecture with random weights.")) for _ in range(1))
-    yield "rollout of some layers", rollouts("picture", explanation)
-    yield "relevance of some classes", relevances("picture", explanation, top[:2] if heavy else top)
-    occlusions = ((canonical("picture", "occlusion", klass=k), answers.occlusion(explanation, k)) for k in top)
-    yield "occlusion", None if heavy else occlusions
-    yield "filters and positions", ((canonical("picture", "embedding"), answers.embedding(explanation.loaded)) for _ in range(1))
-    yield "some tokens", tokens("picture", explanation)
-    yield "the twin's rollout", rollouts("twin", twin)
-    yield "the twin's relevance", relevances("twin", twin, top[:1] if heavy else top)
-    yield "some of the twin's tokens", tokens("twin", twin)
+    heavy, twin = _heavy(explanation), explanation.twin()
+
+    def rollouts(what: str, key: str, found: Explanation) -> _Part:
+        return _Part(what, layers, [(canonical(key, "rollout", up_to=n, fusion="mean", discard=0), partial(answers.rollout, found, up_to=n))
+                                    for n in range(layers, 0, -1)])
+
+    def classes(what: str, key: str, found: Explanation, wanted: list[int], answer: Callable[..., Any] = answers.relevance) -> _Part:
+        return _Part(what, len(top), [(canonical(key, answer.__name__, klass=k), partial(answer, found, k)) for k in wanted])
+
+    def each_token(what: str, key: str, found: Explanation) -> _Part:
+        return _Part(what, tokens, [(canonical(key, "token", token=i), partial(answers.token, found, i)) for i in _by_interest(explanation)])
+
+    yield _Part("head facts", 1, [(canonical("picture", "facts"), partial(answers.facts, explanation))])
+    random = "The same architecture with random weights."
+    yield _Part("the untrained twin", 1, [(canonical("picture", "twin"), partial(payload, twin, key="twin", about=random))])
+    yield rollouts("layers of rollout", "picture", explanation)
+    yield classes("classes of relevance", "picture", explanation, top[:2] if heavy else top)
+    yield classes("classes of occlusion", "picture", explanation, [] if heavy else top, answers.occlusion)
+    yield _Part("filters and positions", 1, [(canonical("picture", "embedding"), partial(answers.embedding, explanation.loaded))])
+    yield each_token("tokens (kept: those before the patches, then the patches that are read most)", "picture", explanation)
+    yield rollouts("layers of the twin's rollout", "twin", twin)
+    yield classes("classes of the twin's relevance", "twin", twin, top[:1] if heavy else top)
+    yield each_token("tokens of the twin", "twin", twin)
+
+
+def _heavy(explanation: Explanation) -> bool:
+    """Whether hiding each patch in turn takes too long: T passes, each with two products of T x T in every block."""
+    T, config = explanation.tokens, explanation.loaded.config
+    parameters = sum(p.numel() for p in explanation.loaded.model.parameters())
+    return T * T * (parameters + 2 * T * config.dim * config.depth) > HEAVY
+
+
+def _by_interest(explanation: Explanation) -> list[int]:
+    """All tokens: those before the patches, then the patches by how much the reader reads of them, over all layers and heads."""
+    prefix = explanation.prefix_attention.shape[2]
+    order = np.argsort(-explanation.attention.mean((0, 1)).ravel(), kind="stable")
+    return [*range(prefix), *(prefix + order).tolist()]
 
 
 def _facts(explanation: Explanation, left: list[str]) -> list[str]:
@@ -118,8 +158,13 @@ def _facts(explanation: Explanation, left: list[str]) -> list[str]:
     lines = [f"Model: {explanation.model}, {weights:,} parameters, {explanation.attention.shape[0]} layers of {explanation.attention.shape[1]} heads, "
              f"{cols} × {rows} patches, {explanation.tokens} tokens.",
              f"Saved by vitdemo on {date.today().isoformat()}. Everything shown is in this file; testing maps and patch surgery need the program."]
+    known = explanation.loaded.provenance
+    told = [form.format(known[key]) for key, (kind, form) in FACTS.items() if type(known.get(key)) is kind]
+    if told:
+        line = ", ".join(told)[:400]
+        lines.insert(1, f"{line[:1].upper()}{line[1:]}.")
     if left:
-        lines.append(f"Left out, because the file would grow too large or take too long to make: {', '.join(left)}.")
+        lines.append(f"Left out, because the file would grow too large or take too long to make: {'; '.join(left)}.")
     return lines
 
 

@@ -2,8 +2,10 @@
 
 import io
 import re
+import threading
 from typing import Any, NamedTuple
 
+import matplotlib
 import numpy as np
 
 from vitdemo import answers, figures
@@ -13,6 +15,9 @@ from vitdemo.report import report
 
 KINDS = ("png", "svg", "sheet", "npz", "report")
 DOTS = 160                                      # per inch of a figure
+UNITS = {"relevance": "relevance", "occlusion": "fall of the probability"}
+STEM = 40                                       # letters that the class takes in a file's name, so that the rest of it is still told
+ONE_AT_A_TIME = threading.Lock()                # matplotlib's settings are the whole process's
 
 
 class Taken(NamedTuple):
@@ -41,9 +46,8 @@ def take(explanation: Explanation, kind: str, view: dict[str, Any], *, opacity: 
                                          picture=explanation.picture, geometry=explanation.geometry,
                                          title=f"{explanation.model}: what {explanation.reader} reads in every layer and head")
         return Taken(f"{stem}-all-heads.png", "image/png", _drawn(figure, "png"))
-    name = _safe(f"{stem}-{view_title(explanation, view)}".split(" (")[0])
     figure = view_figure(explanation, view, opacity=opacity, colours=colours, own_scale=own_scale)
-    return Taken(f"{name}.{kind}", "image/png" if kind == "png" else "image/svg+xml", _drawn(figure, kind))
+    return Taken(f"{stem[:STEM].strip('-')}-{_view_name(explanation, view)}.{kind}", "image/png" if kind == "png" else "image/svg+xml", _drawn(figure, kind))
 
 
 def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: float = 0.65, colours: str = figures.COLOURS,
@@ -57,12 +61,26 @@ def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: floa
         rows = explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"])
         high = float(rows[view["layer"], :, prefix:].max())
     weights = view["kind"] in ("attention", "rollout", "mean attention")
-    foot = f"{vector[:prefix].sum():.1%} on tokens that are no patch" if weights and view["direction"] == "reads" else ""
     top = f"the model says {explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "a model without classes"
+    scale = f"one scale for all heads of layer {view['layer'] + 1}" if shared else "scale of this map"
+    foot = ", ".join(filter(None, (scale, _beside(view, vector, prefix)))) + f"\ncolours laid over the picture at {opacity:.0%}"
+    chosen = view["token"] - prefix if view["kind"] == "attention" and view["token"] is not None else -1
     return figures.one_map(explanation.picture, explanation.geometry, patches, high=high, uniform=explanation.uniform if weights else None,
+                           mark=divmod(chosen, explanation.grid[1]) if chosen >= 0 else None,
                            opacity=opacity, colours=colours, title=view_title(explanation, view), subtitle=f"{explanation.model}: {top}",
-                           unit="attention weight" if weights else view["kind"], foot=", ".join(filter(None, (
-                               f"one scale for all heads of layer {view['layer'] + 1}" if shared else "scale of this map", foot))))
+                           unit="attention weight" if weights else UNITS[view["kind"]], foot=foot)
+
+
+def _beside(view: dict[str, Any], vector: np.ndarray, prefix: int) -> str:
+    """What a map over the patches does not show."""
+    if view["kind"] == "relevance":
+        return ""
+    if view["kind"] == "occlusion":
+        return "where hiding makes it more probable, 0" if vector.min() < 0 else ""
+    if view["kind"] == "attention" and view["direction"] == "read_by":
+        return (f"all readers together give it {vector.sum():.2f} (an even share would be 1.00), "
+                f"{vector[:prefix].sum():.2f} of it from tokens that are no patch")
+    return f"{vector[:prefix].sum():.1%} on tokens that are no patch"
 
 
 def view_title(explanation: Explanation, view: dict[str, Any]) -> str:
@@ -88,6 +106,13 @@ def token_name(explanation: Explanation, token: int) -> str:
     return name if name.startswith("register") else f"the {name}"
 
 
+def _view_name(explanation: Explanation, view: dict[str, Any]) -> str:
+    """A view as part of a file's name; whose map it is stands there unless it is what the reader reads."""
+    title, _, whose = view_title(explanation, view).partition(" (")
+    usual = whose == f"what {explanation.reader} reads)"
+    return _safe(title if usual else f"{title} {whose.replace('the patch in ', '')}")
+
+
 def save_maps(explanation: Explanation, file: Any, *, view: dict[str, Any] | None = None) -> None:
     """The numbers as a NumPy file (a path or a binary file): `attention` (layers, heads, rows, cols), `prefix_attention` (layers, heads,
     prefix), `probabilities`, `classes`, `lens` (layers, classes), `rollout` (rows, cols), head facts (layers, heads), `relevance` (rows,
@@ -107,6 +132,8 @@ def _safe(text: str) -> str:
 
 
 def _drawn(figure: Any, kind: str) -> bytes:
+    """A figure as a file; in an SVG words are words, which can be searched and read aloud, and the same figure gives the same file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None)
+    with ONE_AT_A_TIME, matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "vitdemo"}):
+        figure.savefig(buffer, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None)
     return buffer.getvalue()
