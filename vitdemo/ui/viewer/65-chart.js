@@ -30,7 +30,7 @@ function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots 
   for (const t of ticks(...y)) plot.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }), svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: yText(+t.toPrecision(6)) }));
   for (const t of xTicks ?? ticks(...x)) plot.append(svg("text", { x: px(t), y: tall - bottom + 18, "text-anchor": "middle", text: xText(+t.toPrecision(6)) }));
   plot.append(svg("text", { x: (left + wide - right) / 2, y: tall - 8, "text-anchor": "middle", text: xName }),
-    svg("text", { x: 0, y: 0, transform: "translate(14 " + (tall - bottom + top) / 2 + ") rotate(-90)", "text-anchor": "middle", text: yName }));
+    svg("text", { x: 0, y: 0, transform: "translate(14 " + (tall - bottom + top) / 2 + ") rotate(-90)", "text-anchor": "middle", text: yName.length > 34 ? yName.slice(0, 33) + "…" : yName }));
   if (band) plot.append(svg("polygon", { class: "vd-band", points: [...band.xs.map((v, i) => [px(v), py(band.high[i])]), ...band.xs.map((v, i) => [px(v), py(band.low[i])]).reverse()].map((p) => p.join(",")).join(" ") }));
   const labels = [];
   for (const { y: at, name } of levels) if (at >= y[0] && at <= y[1]) {
