@@ -84,10 +84,13 @@ async function askThrough(about, request) {
 }
 
 async function askAgain(about, request) {
-  const answer = await server.ask({ ...request, key: about.key }).catch(() => null);       // Gradio gives nothing where the network fails
-  if (!answer) throw new Error("The server does not answer: is the program still running, and the network there?");
-  if (answer.error) throw new Error(answer.error);
-  return answer;
+  for (let turn = 1; ; turn++) {
+    const answer = await server.ask({ ...request, key: about.key }).catch(() => null);     // Gradio gives nothing where the network fails
+    if (!answer) throw new Error("The server does not answer: is the program still running, and the network there?");
+    if (!answer.error) return answer;
+    if (!answer.busy || turn === 12) throw new Error(answer.error);
+    await new Promise((go) => setTimeout(go, 120 * turn * (1 + Math.random())));           // a whole class asks at once: stand in line
+  }
 }
 
 // Every change of what is shown goes through here: clamped, drawn, and told to the open panel.
