@@ -10,6 +10,8 @@ from vitdemo import checkpoint
 from vitdemo.attention import weights
 from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.images import PictureError, to_input
+from vitdemo.payload import payload
+from vitdemo.payload import payload
 
 KINDS = {"plain": {}, "registers": {"registers": 2}, "distilled": {"distilled": True}, "averaged": {"pool": "mean", "class_token": False},
          "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0},
@@ -237,3 +239,10 @@ def test_a_rollout_that_is_none_is_refused(tiny, photo, bad):
 def test_everything_works_on_a_picture_of_grey_shades(photo):
     result = explain(photo, checkpoint.Loaded(seeded(channels=1).model, ("a", "b", "c"), seeded().preprocessing.with_(channels=1, mean=(0.5,), std=(0.5,)), {}, "grey"))
     assert result.seen.mode == "L" and result.relevance("b").shape == (16,) and result.twin().attention.shape == (3, 2, 3, 5)
+
+
+def test_of_two_classes_with_one_name_the_one_that_leads_is_meant(tiny, photo):
+    twins = checkpoint.Loaded(tiny.model, ("crane", "crane", "crane"), tiny.preprocessing, {}, "cranes")
+    result = explain(photo, twins)
+    assert result.leading() == np.argsort(-result.probabilities, kind="stable").tolist()
+    assert payload(result)["leading"] == result.leading() and [name for name, _ in result.top()] == ["crane"] * 3

@@ -242,9 +242,9 @@ def test_the_untrained_twin_stands_beside_on_one_scale_and_flickers(look, result
     shows(tab, twin.attention[2].mean(0).ravel(), high, ".vd-other")
     expect(tab.locator(".vd-unit")).to_contain_text("and both pictures")
     click_patch(tab, 0, 0, ".vd-other")                                      # the other picture takes part
-    says(tab, re.compile("the patch in row 1, column 1 reads.*Untrained twin: .*the patch in row 1, column 1 reads"))
+    says(tab, re.compile("the patch in row 1, column 1 reads.*Untrained twin: .*the patch in row 1, column 1 reads", re.S))
     named(tab, "Rollout").click()
-    says(tab, re.compile("Rollout up to layer 3.*Untrained twin: Rollout up to layer 3"))
+    says(tab, re.compile("Rollout up to layer 3.*Untrained twin: Rollout up to layer 3", re.S))
     shows(tab, twin.rollout()[1:], max(twin.rollout()[1:].max(), result.rollout()[1:].max()), ".vd-other")
     tab.locator(".vd-flicker").check()
     expect(tab.locator(".vd-second")).to_be_hidden()
@@ -270,7 +270,7 @@ def test_a_pinned_result_stays_for_the_next_picture_and_two_classes_stand_side_b
     tab.locator(".vd-klass").select_option(label="red")
     tab.locator(".vd-klass-two").select_option(label="green")
     expect(tab.locator(".vd-pane figcaption")).to_have_text(["red", "green"])
-    says(tab, re.compile("What speaks for red: .*Green: What speaks for green: "))
+    says(tab, re.compile("What speaks for red: .*Green: What speaks for green: ", re.S))
     red, green = (explain(other, tiny).relevance(name)[1:] for name in ("red", "green"))
     shows(tab, red, max(red.max(), green.max()))
     shows(tab, green, max(red.max(), green.max()), ".vd-other")
@@ -289,9 +289,9 @@ def test_a_pinned_result_with_another_grid_can_be_pointed_at(look, tiny, monkeyp
     tab.locator(".vd-compare").select_option("pinned")
     expect(tab.locator(".vd-second")).to_be_visible()
     tab.locator(".vd-other").hover(position=spot(tab, 2, 4, ".vd-other"))
-    says(tab, re.compile("^Row 3, column 5: weight .*Pinned: .*Row 6, column 10: weight"))
+    says(tab, re.compile("^Row 3, column 5: weight .*Pinned: .*Row 6, column 10: weight", re.S))
     click_patch(tab, 2, 4, ".vd-other")
-    says(tab, re.compile("the patch in row 3, column 5 reads.*Pinned: .*the patch in row 6, column 10 reads"))
+    says(tab, re.compile("the patch in row 3, column 5 reads.*Pinned: .*the patch in row 6, column 10 reads", re.S))
 
 
 def test_a_map_is_tested_by_one_click_and_five_are_ranked(look):
@@ -359,7 +359,7 @@ def test_layer_by_layer_and_head_facts_follow_the_layer_and_select_heads(look, r
 
 
 def changed_by(tab: Page) -> float:
-    sheet = tab.locator("#vd-sheet-surgery")
+    sheet = tab.locator(".vd-here")
     expect(sheet).to_contain_text("changed by at most")
     return float(re.search(r"changed by at most ([\d.e+-]+?)(?: against|\.(?:\s|$|[A-Z]))", sheet.inner_text())[1])
 
@@ -374,7 +374,7 @@ def test_surgery_hides_swaps_and_shuffles_and_without_positions_order_does_not_m
     says(tab, "the class token reads")                                       # a click chooses, and pins nothing
     assert drawn(tab) != before
     named(tab, "Hide the chosen").click()
-    expect(sheet).to_contain_text("2 patches hidden.")
+    expect(tab.locator(".vd-here")).to_contain_text("2 patches hidden.")
     assert changed_by(tab) == pytest.approx(surgery.difference(tiny, result.tensor, Surgery(15, (1, 13)))[0], abs=1e-3)
     expect(tab.locator(".vd-pane figcaption")).to_have_text(["before", "after surgery"])
     expect(sheet.locator("tr")).to_have_count(2)
@@ -383,17 +383,17 @@ def test_surgery_hides_swaps_and_shuffles_and_without_positions_order_does_not_m
     assert drawn(tab) == before
 
     named(tab, "Swap two chosen").click()
-    expect(sheet).to_contain_text("exactly two patches to swap; 0 are chosen")
+    expect(tab.locator(".vd-here")).to_contain_text("exactly two patches to swap; 0 are chosen")
     click_patch(tab, 0, 0)
     click_patch(tab, 2, 4)
     named(tab, "Swap two chosen").click()
-    expect(sheet).to_contain_text("Patches moved.")
+    expect(tab.locator(".vd-here")).to_contain_text("Patches moved.")
     order = (14, *range(1, 14), 0)
     assert changed_by(tab) == pytest.approx(surgery.difference(tiny, result.tensor, Surgery(15, (), order))[0], abs=1e-3) and changed_by(tab) > 1e-3
     named(tab, "Shuffle all patches").click()
     expect(sheet.locator("tr")).to_have_count(2)
-    sheet.get_by_label("Remove the position embeddings").check()
-    expect(sheet).to_contain_text("a Vision Transformer sees a bag of patches")
+    tab.get_by_label("Remove the position embeddings").check()
+    expect(tab.locator(".vd-here")).to_contain_text("a Vision Transformer sees a bag of patches")
     assert changed_by(tab) < 1e-3
     expect(sheet.locator("th").first).to_contain_text("before, without positions")
 
@@ -405,8 +405,9 @@ def test_patches_are_chosen_by_keys_while_surgery_is_open(look):
     for key in ("ArrowRight", "x", "ArrowRight", "x"):
         tab.keyboard.press(key)
     named(tab, "Hide the chosen").click()
-    expect(tab.locator("#vd-sheet-surgery")).to_contain_text("2 patches hidden.")
+    expect(tab.locator(".vd-here")).to_contain_text("2 patches hidden.")
     tab.get_by_role("tab", name="Patch surgery").click()                     # closed: a click pins again
+    expect(tab.locator(".vd-here")).to_be_hidden()
     click_patch(tab, 0, 0)
     says(tab, "the patch in row 1, column 1 reads")
 

@@ -57,10 +57,13 @@ class Explanation:
         """1/T, the weight of every token if attention made no difference."""
         return 1 / self.tokens
 
+    def leading(self, k: int = 5) -> list[int]:
+        """The numbers of the k most probable classes, the most probable first. Names may occur twice (ImageNet has two cranes), numbers not."""
+        return np.argsort(-self.probabilities, kind="stable")[:k].tolist()
+
     def top(self, k: int = 5) -> list[tuple[str, float]]:
         """The k most probable classes with their probabilities, the most probable first; empty for a model without a head."""
-        order = np.argsort(-self.probabilities, kind="stable")[:k]
-        return [(self.classes[i], float(self.probabilities[i])) for i in order]
+        return [(self.classes[i], float(self.probabilities[i])) for i in self.leading(k)]
 
     def patches(self, vector: np.ndarray) -> np.ndarray:
         """The patches' part of an array over tokens (..., T), laid out as the grid (..., rows, cols)."""

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         result = explain(args.photo, checkpoint.load(args.checkpoint, heads=args.heads))
         wanted = int(args.klass) if args.klass and args.klass.isdecimal() and args.klass not in result.classes else args.klass
-        klass = result.class_index(result.top(1)[0][0] if wanted is None else wanted) if result.classes or wanted is not None else None
+        klass = result.class_index(result.leading(1)[0] if wanted is None else wanted) if result.classes or wanted is not None else None
         args.out.mkdir(parents=True, exist_ok=True)
         takehome.save_maps(result, args.out / "maps.npz")
         (args.out / "report.html").write_text(report(result), encoding="utf-8")

@@ -169,13 +169,18 @@ def judge(own: float, random: np.ndarray, *, insertion: bool = False) -> Verdict
     """Is a map's area outside the 5 to 95 % range of the random orders' areas? Low is good for deletion, high for insertion."""
     low, high = map(float, spread(random))
     if low - ROUNDING <= own <= high + ROUNDING:
-        return Verdict("chance", f"this map is no better than chance for this picture: its area of {own:.3f} lies inside the {low:.3f} to "
-                                 f"{high:.3f} of random orders", low, high)
+        return Verdict("chance", f"this map is no better than chance for this picture: its area of {_told(own)} lies inside the {_told(low)} to "
+                                 f"{_told(high)} of random orders", low, high)
     good = own > high if insertion else own < low
-    beyond = f"its area of {own:.3f} lies {'above' if own > high else 'below'} the {low:.3f} to {high:.3f} of random orders"
+    beyond = f"its area of {_told(own)} lies {'above' if own > high else 'below'} the {_told(low)} to {_told(high)} of random orders"
     if good:
         return Verdict("better", f"this map is better than chance for this picture: {beyond}", low, high)
     return Verdict("worse", f"this map is worse than chance for this picture: {beyond}", low, high)
+
+
+def _told(number: float) -> str:
+    """An area with three decimals, or three digits where it is small."""
+    return f"{number:.3f}" if number >= 0.0995 else f"{number:.3g}"
 
 
 def percentile(own: float, random: np.ndarray, *, insertion: bool = False) -> float:

@@ -31,7 +31,7 @@ def payload(explanation: Explanation, *, key: str = "", about: str = "", truth: 
         "layers": layers, "heads": heads, "rows": rows, "cols": cols, "patch": list(config.patch),
         "prefix_names": prefix_names(config), "pool": config.pool, "positions": config.positions,
         "reads": pack(explanation.reads()), "uniform": explanation.uniform, "reader": explanation.reader,
-        "top": explanation.top(), "leading": [explanation.classes.index(name) for name, _ in explanation.top()], "knows": list(explanation.classes[:NAMES]), "known": len(explanation.classes), "lens": lens(explanation),
+        "top": explanation.top(), "leading": explanation.leading(), "knows": list(explanation.classes[:NAMES]), "known": len(explanation.classes), "lens": lens(explanation),
         "notes": list(explanation.notes), "about": about, "truth": truth, "model": explanation.model, "message": "",
     }
 

@@ -110,7 +110,7 @@ def canonical(key: str, question: str, **fields: Any) -> str:
 def _parts(explanation: Explanation) -> Iterator[_Part]:
     """What is worth keeping, the most wanted first. Each answer is worked out when its turn comes, so that little is computed in vain."""
     layers, tokens = explanation.attention.shape[0], explanation.tokens
-    top = [explanation.class_index(name) for name, _ in explanation.top(CLASSES)]
+    top = explanation.leading(CLASSES)
     heavy, twin = _heavy(explanation), explanation.twin()
 
     def rollouts(what: str, key: str, found: Explanation) -> _Part:

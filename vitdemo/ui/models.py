@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 
-from vitdemo import checkpoint
+from vitdemo import checkpoint, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.runs import RunError, Scheduler
 from vitdemo.ui import words
@@ -47,6 +47,7 @@ class Models:
 def describe(loaded: Loaded, *, trained_here: bool) -> str:
     """Which model this is and how good, in one sentence for a person."""
     facts = loaded.provenance
-    name, key, which = ((words.MODEL_OF_RUN, "validation_accuracy", "validation") if trained_here else (words.MODEL_IN_THE_BOX, "test_accuracy", "test"))
+    box = words.MODEL_IN_THE_BOX if settings.read().checkpoint is None else words.MODEL_NAMED.format(name=loaded.name)
+    name, key, which = (words.MODEL_OF_RUN, "validation_accuracy", "validation") if trained_here else (box, "test_accuracy", "test")
     share = facts.get(key)
     return f"{name} is right on {share:.0%} of its {which} pictures." if isinstance(share, float) else f"{name}."

@@ -15,6 +15,7 @@ NO_SUCH_MODEL = "There is no such model: give \"box\" or the id of a training ru
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
 
 MODEL_IN_THE_BOX = "The model in the box"
+MODEL_NAMED = "The model {name}"
 MODEL_OF_RUN = "The model you trained"
 BACK_TO_BOX = "Back to the model in the box"
 RUN_MODEL_GONE = "The weights of that run are no longer there: train again, or go on with the model in the box."

@@ -129,7 +129,8 @@ function highOf(about, vector, wanted = view) {
 
 const headName = (head) => typeof head === "number" ? "head " + (head + 1) : { mean: "mean of the heads", min: "least of the heads", max: "most of the heads" }[head];
 const className = (about, k) => about.knows[k] ?? about.top[about.leading.indexOf(k)]?.[0] ?? "class " + (k + 1);
-const classIndex = (about, name) => Math.max(about.knows.indexOf(name), about.leading[about.top.findIndex(([one]) => one === name)] ?? -1);
+// A class by name in another model; the one at the same place where that has the name, because names may occur twice.
+const classIndex = (about, name, near = -1) => about.knows[near] === name ? near : Math.max(about.knows.indexOf(name), about.leading[about.top.findIndex(([one]) => one === name)] ?? -1);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function titleOf(about, wanted = view) {
@@ -156,34 +157,40 @@ function sum(vector, from = 0, to = vector.length) {
   return total;
 }
 
-// Which ninth of the picture holds most of a map, in words, and its share of what the patches get.
+// Which ninth of the picture a map prefers, in words: the one with the most weight per patch, because ninths need not be equally large.
 function region(about, vector) {
-  const ninths = new Float64Array(9), total = sum(vector, about.prefix);
-  for (let i = 0; i < about.patches; i++)
-    ninths[3 * Math.floor(3 * Math.floor(i / about.cols) / about.rows) + Math.floor(3 * (i % about.cols) / about.cols)] += vector[about.prefix + i];
-  const best = ninths.indexOf(Math.max(...ninths)), names = ["upper left", "upper middle", "upper right", "middle left", "centre", "middle right", "lower left", "lower middle", "lower right"];
-  return { name: names[best], share: total > 0 ? ninths[best] / total : 0 };
+  const ninths = new Float64Array(9), sizes = new Float64Array(9), total = sum(vector, about.prefix);
+  for (let i = 0; i < about.patches; i++) {
+    const at = 3 * Math.floor(3 * Math.floor(i / about.cols) / about.rows) + Math.floor(3 * (i % about.cols) / about.cols);
+    ninths[at] += vector[about.prefix + i];
+    sizes[at]++;
+  }
+  const dense = [...ninths].map((weight, at) => sizes[at] ? weight / sizes[at] : 0), best = dense.indexOf(Math.max(...dense));
+  const names = ["upper left", "upper middle", "upper right", "middle left", "centre", "middle right", "lower left", "lower middle", "lower right"];
+  const share = total > 0 ? ninths[best] / total : 0, even = sizes[best] / about.patches;
+  return share > 1.2 * even ? "the " + names[best] + " of the picture holds " + percent(share) + " of " : "";
 }
 
 // The whole map in words: who reads, where most, how much of it goes to tokens that are no patch.
 function mapSentence(about, vector, wanted = view) {
-  const total = sum(vector, about.prefix), high = largest(vector, about.prefix), best = vector.indexOf(high, about.prefix) - about.prefix;
-  const spot = "row " + (Math.floor(best / about.cols) + 1) + ", column " + (best % about.cols + 1);
+  const high = largest(vector, about.prefix), best = vector.indexOf(high, about.prefix) - about.prefix, mean = sum(vector, about.prefix) / about.patches;
+  const spot = "row " + (Math.floor(best / about.cols) + 1) + ", column " + (best % about.cols + 1), place = region(about, vector);
   let even = true;
   for (let i = about.prefix; i < vector.length; i++) if (Math.abs(vector[i] - vector[about.prefix]) > 1e-6 * (high || 1)) even = false;
-  const where = even ? "every patch alike" : "most from " + spot;
-  const { name, share } = region(about, vector), area = even ? "" : "; the " + name + " of the picture holds " + percent(share) + " of what goes to patches";
-  if (BY_CLASS.includes(wanted.kind))
-    return titleOf(about, wanted) + ": " + (even ? "every patch alike" : "most in " + spot + "; the " + name + " of the picture holds " + percent(share) + " of it") + ".";
-  const times = (high / about.uniform).toFixed(1) + " times an even share";
+  const how = even ? "alike" : high < 1.3 * mean ? "almost evenly, most" : "most";
+  if (BY_CLASS.includes(wanted.kind)) return titleOf(about, wanted) + ": " + (even ? "every patch alike" : how + " in " + spot + (place && "; " + place + "it")) + ".";
+  const area = even || !place ? "" : "; " + place + "what goes to patches", times = (high / about.uniform).toFixed(1) + " times an even share";
   const token = wanted.kind === "attention" ? tokenFor(about, wanted) : about.first, who = about.tokenName(token), prefix = sum(vector, 0, about.prefix);
+  const lead = Array.from({ length: about.prefix }, (_, i) => i).filter((i) => vector[i] > high).sort((one, two) => vector[two] - vector[one])[0];
+  const from = (lead === undefined ? "" : "most from " + about.tokenName(lead) + " (" + percent(vector[lead]) + "), of the patches ") + (even ? (lead === undefined ? "every patch alike" : "from all alike") : how + " from " + spot);
   if (wanted.kind === "rollout")
-    return titleOf(about, wanted) + ": " + about.tokenName(about.first) + " gathers " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) + " comes from tokens that are no patch.";
+    return titleOf(about, wanted) + ": " + who + " gathers " + from + " (" + percent(high) + ", " + times + ")" + area + (about.prefix ? "; " + percent(prefix) + " comes from tokens that are no patch" : "") + ".";
+  const single = wanted.kind !== "attention" || !["min", "max"].includes(wanted.head);       // the least or the most of all heads is no row: it has no sum
   if (wanted.kind === "attention" && wanted.direction === "read_by")
-    return titleOf(about, wanted) + ": " + who + " is read " + (even ? "by every patch alike" : "most by " + spot) + " (" + percent(high) + " of what that patch reads, " + times + "); all readers together give it " +
-      sum(vector).toFixed(2) + " (an even share would be 1.00), " + prefix.toFixed(2) + " of it from tokens that are no patch.";
-  return titleOf(about, wanted) + ": " + who + " reads " + where + " (" + percent(high) + ", " + times + ")" + area + "; " + percent(prefix) +
-    " goes to tokens that are no patch" + (prefix >= 0.005 && about.prefix > 1 ? " (" + prefixParts(about, vector) + ")" : "") + "; all together " + sum(vector).toFixed(2) + ".";
+    return titleOf(about, wanted) + ": " + who + " is read " + (even ? "by every patch alike" : how + " by " + spot) + " (" + percent(high) + " of what that patch reads, " + times + ")" +
+      (single ? "; all readers together give it " + sum(vector).toFixed(2) + " (an even share would be 1.00)" + (about.prefix ? ", " + prefix.toFixed(2) + " of it from tokens that are no patch" : "") : "") + ".";
+  return titleOf(about, wanted) + ": " + who + " reads " + from + " (" + percent(high) + ", " + times + ")" + area + (!single ? "" : (about.prefix ? "; " + percent(prefix) +
+    " goes to tokens that are no patch" + (prefix >= 0.005 && about.prefix > 1 ? " (" + prefixParts(about, vector) + ")" : "") : "") + "; all together " + sum(vector).toFixed(2)) + ".";
 }
 
 function prefixParts(about, vector) {

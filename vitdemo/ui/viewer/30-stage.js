@@ -126,7 +126,7 @@ function drawWords(map, otherMap, pair, high) {
   const waiting = result.progress || (pair && pair.result.progress);
   let words = !map ? (waiting || (trouble ? "" : "Asking …")) : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
   if (map && pair && !otherMap) words += " " + (waiting || (trouble ? "" : "Asking for the other …"));
-  if (map && otherMap) words += " " + capital(pair.title) + ": " + (hovered !== null ? patchSentence(pair.result, otherMap, placeIn(pair.result, hovered), pair.view) : mapSentence(pair.result, otherMap, pair.view));
+  if (map && otherMap) words += "\n" + capital(pair.title) + ": " + (hovered !== null ? patchSentence(pair.result, otherMap, placeIn(pair.result, hovered), pair.view) : mapSentence(pair.result, otherMap, pair.view));
   $("readout").textContent = [trouble, words].filter(Boolean).join(" ");
   $("high").textContent = high > 0 ? (BY_CLASS.includes(view.kind) ? high.toPrecision(2) : high.toFixed(3)) : "0";
   const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);

@@ -30,7 +30,7 @@ function beside() {
   if (BY_CLASS.includes(view.kind) && view.second !== null && !other.result)
     return { result, view: { ...view, klass: view.second }, title: className(result, view.second), own: className(result, view.klass) };
   if (!other.result) return null;
-  const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass)) : 0;
+  const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass), view.klass) : 0;
   if (BY_CLASS.includes(view.kind) && klass < 0) return null;
   return { result: other.result, view: { ...view, klass }, title: other.title, own: other.kind === "twin" ? "trained" : other.kind === "surgery" ? "before" : "this result" };
 }

@@ -5,10 +5,10 @@ function buildAnswer() {
   list.replaceChildren(...result.top.map(([name, share]) => make("li", {}, make("span", { class: "vd-name", text: name }), make("span", { class: "vd-share", text: percent(share) }),
     make("div", { class: "vd-track" }, make("div", { class: "vd-fill", style: "width:" + 100 * share + "%" })))));
   const count = result.known === 10 ? "ten" : String(result.known);
-  $("limit").textContent = result.top.length ? (result.truth ? "True label: " + result.truth + ". " : "") + result.about + " It knows only these " + count +
-    " things: whatever you show it, it names one of them." : result.about;
+  $("limit").textContent = result.top.length ? (result.truth ? "True label: " + result.truth + ". " : "") + result.about + (result.known === 1 ? " It knows one thing only, and always names it." : " It knows only these " + count +
+    " things: whatever you show it, it names one of them.") : result.about;
   $("names").hidden = !result.known;
-  $("names").querySelector("summary").textContent = "The " + count + " things it knows";
+  $("names").querySelector("summary").textContent = result.known === 1 ? "The one thing it knows" : "The " + count + " things it knows";
   $("names").querySelector("p").textContent = result.knows.slice(0, 100).join(", ") + (result.known > 100 ? ", …" : "");
   const [height, width] = result.seen_size, seen = $("seen");
   $("seen-text").textContent = [width + " × " + height + " pixels, cut into " + result.cols + " × " + result.rows + " patches" +

@@ -15,11 +15,11 @@ function buildPanels() {
   }
   panels[0].tab.tabIndex = 0;
   $("tabs").addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key], at = panels.findIndex((one) => one.tab === document.activeElement);
+    const step = { ArrowRight: 1, ArrowLeft: -1, Home: "first", End: "last" }[event.key], at = panels.findIndex((one) => one.tab === document.activeElement);
     if (!step || at < 0) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = panels[(at + step + panels.length) % panels.length];
+    const next = step === "first" ? panels[0] : step === "last" ? panels.at(-1) : panels[(at + step + panels.length) % panels.length];
     next.tab.focus();
     openPanel(next.key);
   });

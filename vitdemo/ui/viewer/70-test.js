@@ -1,6 +1,8 @@
 // Believe it or test it: hide what the map calls important and watch the class probability.
 (() => {
   const HIDE = { mean: "the picture's mean colour", blur: "a strong blur", drop: "dropping the tokens" };
+  const VERDICTS = { better: "better than chance", chance: "no better than chance", worse: "worse than chance" };
+  const digits = (area) => area >= 0.0995 ? area.toFixed(3) : area.toPrecision(3);
   let how, insertion, klass, which, run, rank, stop, progress, out, current = 0, last = null, shownFor = "";
 
   const setting = () => ({ klass: Number(klass.value), how: how.value, insertion: insertion.value === "in" });
@@ -27,6 +29,8 @@
     const about = result, mine = ++current, request = { question, ...setting(), ...(question === "test" ? { view: viewOf() } : {}) };
     const title = question === "test" ? mapTitle() : "";
     out.replaceChildren();
+    out.classList.remove("vd-stale");
+    which.textContent = "Map: " + mapTitle() + ".";
     for (const button of [run, rank]) button.disabled = true;
     stop.hidden = false;
     progress.className = "";
@@ -83,7 +87,7 @@
     const [mean, low, high] = answer.area_random;
     out.replaceChildren(make("h4", { class: "vd-judgement", "data-kind": answer.kind, text: capital(answer.sentence) }), make("p", { class: "vd-hint", text: title + ", for " + name + "; hidden by " + HIDE[request.how] + "." }),
       make("div", { class: "vd-test-row" }, box, make("div", { class: "vd-lines" }, preview, slider, told)),
-      make("p", { text: "Area under the curve: this map " + answer.area.toFixed(3) + "; random orders " + mean.toFixed(3) + " (5 to 95 %: " + low.toFixed(3) + " to " + high.toFixed(3) + "); least important first " + answer.area_reversed.toFixed(3) + ". " + (adding ? "Higher is better." : "Lower is better.") }));
+      make("p", { text: "Area under the curve: this map " + digits(answer.area) + "; random orders " + digits(mean) + " (5 to 95 %: " + digits(low) + " to " + digits(high) + "); least important first " + digits(answer.area_reversed) + ". " + (adding ? "Higher is better." : "Lower is better.") }));
     step();
   }
 
@@ -100,16 +104,19 @@
   function drawRank({ answer, request, about }) {
     const [mean, low, high] = answer.random, name = className(about, request.klass);
     const rows = answer.rows.map((row, i) => make("tr", {}, make("td", { text: i + 1 }), make("td", {}, KINDS[row.view.kind] ? make("button", { type: "button", class: "vd-chip", text: row.name, onclick: () => change(row.view) }) : row.name),
-      make("td", { text: row.area.toFixed(3) }), make("td", { text: row.sentence })));
+      make("td", { text: digits(row.area) }), make("td", { text: capital(VERDICTS[row.kind]) })));
     out.replaceChildren(make("h4", { text: "Which map tells best what " + name + " depends on in this picture" }),
       make("div", { class: "vd-scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", "map", "area", "verdict"].map((text) => make("th", { scope: "col", text })))), make("tbody", {}, ...rows))),
-      make("p", { class: "vd-hint", text: "Random orders: area " + mean.toFixed(3) + ", 5 to 95 %: " + low.toFixed(3) + " to " + high.toFixed(3) + ". " + (request.insertion ? "Higher is better." : "Lower is better.") + " Hidden by " + HIDE[request.how] + "." }));
+      make("p", { class: "vd-hint", text: "Random orders: area " + digits(mean) + ", 5 to 95 %: " + digits(low) + " to " + digits(high) + ". " + (request.insertion ? "Higher is better." : "Lower is better.") + " Hidden by " + HIDE[request.how] + "." }));
   }
 
   panel({
     key: "test", place: 1, live: true, title: "Believe it or test it", line: "Hide the patches a map calls important, as many random ones, and the least important: does the answer fall faster than by chance?", build,
     update() {
-      which.textContent = "Map: " + mapTitle() + ".";
+      const stale = last && last.about === result && last.question === "test" && JSON.stringify(last.request.view) !== JSON.stringify(viewOf());
+      out.classList.toggle("vd-stale", Boolean(stale));
+      which.textContent = "Map: " + mapTitle() + "." + (stale ? " Not tested yet; what stands below was the test of another map." : "");
+      if (BY_CLASS.includes(view.kind) && shownFor === result.key && [...klass.options].some((option) => option.value === String(view.klass))) klass.value = view.klass;
       if (shownFor !== result.key) {
         shownFor = result.key;
         current++;
@@ -117,6 +124,7 @@
         out.replaceChildren();
         klass.replaceChildren(...[...parts.klass.options].map((option) => make("option", { value: option.value, text: option.textContent })));
         run.disabled = rank.disabled = !result.known;
+        if (BY_CLASS.includes(view.kind)) klass.value = view.klass;
       }
     },
     act() { if (result.known) start("test"); },

@@ -15,6 +15,6 @@ panel({
       levels: [{ y: 1 / result.known, name: "even share 1/" + result.known }] }));
     const row = shares[view.layer], best = row.indexOf(Math.max(...row));
     this.words.textContent = "After layer " + (view.layer + 1) + ": " + names.map((name, k) => [name, row[k]]).sort((one, two) => two[1] - one[1]).map(([name, share]) => name + " " + percent(share)).join(", ") +
-      ". Of these " + names[best] + " leads" + (names[best] === result.top[0][0] ? ", as at the end." : "; at the end it is " + result.top[0][0] + ".");
+      ". Of these " + names[best] + " leads" + (best === 0 ? ", as at the end." : "; at the end it is " + result.top[0][0] + ".");
   },
 });

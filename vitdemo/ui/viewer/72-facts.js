@@ -1,10 +1,10 @@
 // Head facts: a plot of every head that selects heads when clicked.
 (() => {
   const FACTS = {
-    entropy: { name: "entropy (nats)", even: (about) => Math.log(about.tokens), text: (v) => v.toFixed(2), line: "How spread out the shown reader's weights are: 0 when one token gets all, the logarithm of the number of tokens when all get the same." },
+    entropy: { name: "entropy (nats)", even: (about) => Math.log(about.tokens), text: (v) => v.toFixed(2), line: "How spread out what the reader reads is: 0 when one token gets all, the logarithm of the number of tokens when all get the same." },
     effective: { name: "effective number of tokens", even: (about) => about.tokens, text: (v) => v.toFixed(1), line: "The exponential of the entropy: over how many tokens the weights are spread, as if evenly." },
     distance: { name: "mean attention distance (pixels)", even: (about) => evenDistance(about), text: (v) => v.toFixed(1), line: "How far away, in pixels of the model's input, patches look from themselves (ViT paper, figure 7 right): the mean over all patches of this one picture; the paper averages 128 pictures." },
-    prefix: { name: "share on tokens that are no patch", even: (about) => about.prefix / about.tokens, text: percent, line: "How much of what the reader reads goes to class token, registers and their like instead of patches: heads that do nothing often rest there." },
+    prefix: { name: "share on tokens that are no patch", even: (about) => about.prefix / about.tokens, text: percent, line: "How much of what it reads goes to class token, registers and their like instead of patches: heads that do nothing often rest there." },
   };
   let box, choice, words;
 
@@ -27,7 +27,7 @@
     const again = [...box.querySelectorAll("circle")].find((dot) => at && dot.getAttribute("aria-label") === at);
     again?.focus();
     const head = typeof view.head === "number" ? view.head : null, value = head === null ? table[view.layer].reduce((a, b) => a + b, 0) / about.heads : table[view.layer][head];
-    words.textContent = line + " Layer " + (view.layer + 1) + ", " + headName(head ?? "mean") + ": " + text(value) + "; even attention would give " + text(even(about)) + ".";
+    words.textContent = line + (choice.value === "distance" ? "" : " The reader is " + about.tokenName(about.first) + ", whatever token is chosen above.") + " Layer " + (view.layer + 1) + ", " + headName(head ?? "mean") + ": " + text(value) + "; even attention would give " + text(even(about)) + ".";
   }
 
   panel({

@@ -12,13 +12,16 @@ panel({
     this.similar.addEventListener("pointerleave", () => { this.told.textContent = this.rest; });
   },
   update() {
-    if (this.about === result) return;
+    if (this.about === result) { if (this.answer && this.colours !== look.colours) this.fill(); return; }
     const about = this.about = result;
+    this.answer = null;
     this.words.textContent = "Asking …";
     ask(about, { question: "embedding" }).then((answer) => { if (about === result) { this.answer = answer; this.words.textContent = ""; this.fill(); } },
       (failure) => { this.words.textContent = failure.message; this.about = null; });
   },
   fill() {
+    if (!this.answer) return;
+    this.colours = look.colours;
     const { answer } = this, urls = answer[this.kind.value];
     this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: (this.kind.value === "filters" ? "filter " : "component ") + (i + 1) })));
     this.similar.hidden = !answer.positions;
@@ -36,6 +39,7 @@ panel({
       (result.positions === "sinusoidal" ? " These positions are fixed sines, not learned." : "");
   },
   point(event) {
+    if (!this.answer?.positions) return;
     const { rows, cols } = this.answer.positions, box = this.similar.getBoundingClientRect();
     const y = (event.clientY - box.top) / box.height * (rows * (rows + 1) - 1), x = (event.clientX - box.left) / box.width * (cols * (cols + 1) - 1);
     const one = [Math.floor(y / (rows + 1)), Math.floor(x / (cols + 1))], two = [Math.min(rows - 1, Math.floor(y % (rows + 1))), Math.min(cols - 1, Math.floor(x % (cols + 1)))];

@@ -17,7 +17,7 @@ async function show(value) {
   const shape = [result.layers, result.heads, result.rows, result.cols, result.prefix].join("x");
   if (root.dataset.shape !== shape) Object.assign(view, { layer: result.layers - 1, head: "mean", token: result.first, direction: "reads" });
   root.dataset.shape = shape;
-  const kept = before && BY_CLASS.includes(view.kind) ? classIndex(result, className(before, view.klass)) : -1;
+  const kept = before && BY_CLASS.includes(view.kind) ? classIndex(result, className(before, view.klass), view.klass) : -1;
   view.klass = kept >= 0 ? kept : result.leading[0] ?? 0;
   $("message").textContent = "";
   $("body").hidden = false;
