@@ -13,8 +13,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = {"attention", "checkpoint", "config", "data", "evaluate", "explain", "figures", "geometry", "images", "model", "runs", "settings",
-            "train"}
+_MODULES = {"attention", "checkpoint", "config", "data", "embedding", "evaluate", "explain", "faithfulness", "figures", "geometry", "images",
+            "model", "report", "runs", "settings", "surgery", "train"}
 _NAMES = {"load": "checkpoint", "save": "checkpoint", "ViT": "model", "ViTConfig": "config", "TrainConfig": "config"}
 
 __all__ = sorted(_MODULES | set(_NAMES))
