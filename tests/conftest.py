@@ -172,6 +172,17 @@ def browser(chromium):
         engine.close()
 
 
+def watched(context) -> Page:
+    """A new tab; what the browser complains of in `complaints`, and the addresses it asks for in `asked`."""
+    context.set_default_timeout(WAIT)
+    tab = context.new_page()
+    tab.complaints, tab.asked = [], []
+    tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    tab.on("request", lambda request: tab.asked.append(request.url))
+    return tab
+
+
 @pytest.fixture
 def visit(browser, page):
     """Opens the page as a visitor of their own; what the browser complains of or asks of other hosts is collected."""
@@ -179,13 +190,8 @@ def visit(browser, page):
 
     def open_page(url: str = page[0], width: int = 1440, height: int = 900, **options) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(WAIT)
         contexts.append(context)
-        tab = context.new_page()
-        tab.complaints, tab.asked = [], []
-        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab = watched(context)
         tab.goto(url)
         expect(tab.locator(".vd-verdict")).not_to_be_empty(timeout=WAIT)
         return tab

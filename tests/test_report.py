@@ -8,8 +8,8 @@ from html import unescape
 
 import numpy as np
 import pytest
-from conftest import FLAGS, WAIT, cell_colours, colours_of, drawn, seeded, slide
-from playwright.sync_api import Page, expect, sync_playwright
+from conftest import cell_colours, colours_of, drawn, seeded, slide, watched
+from playwright.sync_api import Page, expect
 
 from vitdemo import answers, checkpoint, front, report as report_module
 from vitdemo.explain import Explanation, explain
@@ -160,33 +160,20 @@ def test_every_kind_of_model_has_a_report(changes, photo):
 
 # In a browser, from a file, with the network off.
 
-@pytest.fixture(scope="module")
-def engine(chromium):
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def opened(engine, tmp_path):
+def opened(browser, tmp_path):
     """Opens a report as a file, offline; what the browser complains of, and every request but the file's own, is collected."""
     contexts = []
 
     def open_report(text: str, **options) -> Page:
         path = tmp_path / f"report-{len(contexts)}.html"
         path.write_text(text, encoding="utf-8")
-        context = engine.new_context(viewport={"width": 1280, "height": 900}, offline=True, **options)
-        context.set_default_timeout(WAIT)
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True, **options)
         contexts.append(context)
-        tab = context.new_page()
-        tab.complaints, tab.asked = [], []
-        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.on("request", lambda request: tab.asked.append(request.url) if not request.url.startswith(("data:", "blob:")) else None)
+        tab = watched(context)
         tab.goto(path.as_uri())
         expect(tab.locator(".vd-verdict")).not_to_be_empty()
-        tab.alone = lambda: tab.asked == [path.as_uri()] and tab.complaints == []
+        tab.alone = lambda: [url for url in tab.asked if not url.startswith(("data:", "blob:"))] == [path.as_uri()] and tab.complaints == []
         return tab
 
     yield open_report

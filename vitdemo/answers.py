@@ -39,8 +39,7 @@ def occlusion(explanation: Explanation, klass: int) -> dict[str, Any]:
 
 def occluded(explanation: Explanation, drops: np.ndarray) -> dict[str, Any]:
     """Falls of a probability (rows, cols) as a map over tokens; where it rises, 0."""
-    before = np.zeros(explanation.prefix_attention.shape[2])
-    return {"map": pack(np.maximum(np.concatenate((before, drops.ravel())), 0)[None, None])}
+    return {"map": pack(np.maximum(_over_tokens(explanation, drops), 0)[None, None])}
 
 
 def facts(explanation: Explanation) -> dict[str, Any]:
@@ -70,9 +69,14 @@ def map_of(explanation: Explanation, view: dict[str, Any]) -> np.ndarray:
         return explanation.reads().mean((0, 1))
     if kind == "occlusion":
         drops = faithfulness.occlusion(explanation.loaded, explanation.tensor, view["klass"])
-        return np.concatenate((np.zeros(explanation.prefix_attention.shape[2]), drops.ravel()))
+        return _over_tokens(explanation, drops)
     all_heads = (explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"]))[view["layer"]]
     return FUSE[view["head"]](all_heads, axis=0) if isinstance(view["head"], str) else all_heads[view["head"]]
+
+
+def _over_tokens(explanation: Explanation, patches: np.ndarray) -> np.ndarray:
+    """A map over patches (rows, cols) as one over tokens (T,), 0 on those before the patches."""
+    return np.concatenate((np.zeros(explanation.prefix_attention.shape[2]), patches.ravel()))
 
 
 def _pictures(filters: Any) -> list[str]:

@@ -104,9 +104,12 @@ class Explanation:
 
     def twin(self, seed: int = 0) -> "Explanation":
         """The same picture through the same architecture with random weights: what a map looks like where nothing was learned."""
-        loaded = untrained(self.loaded, seed)
-        with torch.inference_mode():
-            return describe(loaded, Input(self.tensor, self.seen, self.geometry), loaded.model.trace(self.tensor), picture=self.picture)
+        return self.through(untrained(self.loaded, seed))
+
+    @torch.inference_mode()
+    def through(self, loaded: Loaded) -> "Explanation":
+        """The same picture through another model that takes the same input."""
+        return describe(loaded, Input(self.tensor, self.seen, self.geometry), loaded.model.trace(self.tensor), picture=self.picture)
 
     def class_index(self, klass: int | str) -> int:
         """The number of a class given by number or name."""

@@ -192,8 +192,17 @@ def percentile(own: float, random: np.ndarray, *, insertion: bool = False) -> fl
 def occlusion(loaded: Loaded, tensor: Tensor, klass: int, how: str = "mean", batch: int = BATCH) -> np.ndarray:
     """How much the class probability falls when one patch alone is hidden, (rows, cols); negative where it rises (Zeiler and Fergus 2014).
     Misleads where two patches say the same: hiding either alone changes nothing."""
-    hider = Hider(loaded, tensor, klass, how)
-    one = np.eye(hider.patches, dtype=bool)
+    *_, (_, _, drops) = occlusion_steps(Hider(loaded, tensor, klass, how), batch=batch)
+    return drops
+
+
+def occlusion_steps(hider: Hider, *, batch: int = BATCH) -> Iterator[tuple[int, int, np.ndarray | None]]:
+    """`occlusion` step by step: yields (done, total) pictures and, last, the falls (rows, cols); whoever iterates may stop at any time."""
+    one, total = np.eye(hider.patches, dtype=bool), hider.patches + 1
     whole = hider.probabilities(np.zeros((1, hider.patches), bool))[0]
-    without = np.concatenate([hider.probabilities(one[i:i + batch]) for i in range(0, hider.patches, batch)])
-    return (whole - without).reshape(hider.grid)
+    yield 1, total, None
+    without: list[float] = []
+    for first in range(0, hider.patches, batch):
+        without.extend(hider.probabilities(one[first:first + batch]))
+        yield 1 + len(without), total, None
+    yield total, total, (whole - np.array(without)).reshape(hider.grid)

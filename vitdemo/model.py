@@ -224,13 +224,14 @@ class ViT(nn.Module):
         queries, keys, lens = [], [], []
         read = self.config.prefix if self.config.pool == "cls" else z.shape[1]              # how many tokens the classifier reads
         for block in self.blocks:
+            if queries:                                                     # after the block before; after the last one it reads `tokens`
+                lens.append(self.classify(self.norm(z[:, :read])))
             z, seen = block(z)
             queries.append(seen.q)
             keys.append(seen.k)
-            lens.append(self.classify(self.norm(z[:, :read])))
         tokens = self.norm(z)
         logits = self.classify(tokens)
-        return Trace(logits, tokens, tuple(queries), tuple(keys), torch.stack((*lens[:-1], logits), dim=1))
+        return Trace(logits, tokens, tuple(queries), tuple(keys), torch.stack((*lens, logits), dim=1))
 
     def branches(self, z: Tensor) -> Branches:
         """The same pass once more, keeping what a gradient by the attention weights needs; call it where gradients are enabled."""

@@ -25,10 +25,6 @@ class Surgery:
         if wrong:
             raise ValueError(f"the patches are numbered from 0 to {self.patches - 1}; {wrong[0]} is none of them")
 
-    @property
-    def moves(self) -> bool:
-        return self.order is not None and self.order != tuple(range(self.patches))
-
 
 def operate(tensor: Tensor, patch: tuple[int, int], surgery: Surgery) -> Tensor:
     """The picture (B, C, height, width) after surgery; what came in stays as it is. Raises ValueError for a picture of another grid."""
@@ -59,7 +55,17 @@ def difference(loaded: Loaded, tensor: Tensor, surgery: Surgery) -> tuple[float,
     same position setting; and the pass over the whole picture it is measured against. Without positions, moving alone changes nothing
     but rounding: attention and mean do not ask for an order (section 3.1)."""
     before = answer(loaded, tensor, Surgery(surgery.patches, positions=surgery.positions))[1]
-    after = answer(loaded, tensor, surgery)[1]
-    read = (lambda trace: trace.logits) if loaded.config.classes else (lambda trace: trace.tokens[:, 0] if loaded.config.pool == "cls" else
-                                                                     trace.tokens[:, loaded.config.prefix:].mean(1))
-    return float((read(after) - read(before)).abs().max()), before
+    return apart(loaded, before, answer(loaded, tensor, surgery)[1]), before
+
+
+@torch.inference_mode()
+def apart(loaded: Loaded, before: Trace, after: Trace) -> float:
+    """Largest absolute difference of two passes' logits, or where there is no head of what it would have read."""
+    config = loaded.config
+
+    def read(trace: Trace) -> Tensor:
+        if config.classes:
+            return trace.logits
+        return trace.tokens[:, 0] if config.pool == "cls" else trace.tokens[:, config.prefix:].mean(1)
+
+    return float((read(after) - read(before)).abs().max())

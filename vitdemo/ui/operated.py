@@ -28,7 +28,7 @@ class Operated(NamedTuple):
 def operate(explanation: Explanation, loaded: Loaded, done: Surgery) -> Operated:
     """`explanation` after surgery; `loaded` is its model, or where positions are off the same model `without_positions`."""
     operated, trace = surgery.answer(loaded, explanation.tensor, done)
-    difference, before = surgery.difference(loaded, explanation.tensor, done)
+    _, before = surgery.answer(loaded, explanation.tensor, Surgery(done.patches, positions=done.positions))
     shown, seen = (Image.fromarray(rearranged(np.asarray(image), explanation.grid, done))
                    for image in (_crop(explanation), explanation.seen))
     size = shown.height, shown.width
@@ -36,7 +36,7 @@ def operate(explanation: Explanation, loaded: Loaded, done: Surgery) -> Operated
     with torch.inference_mode():
         whole = describe(loaded, Input(explanation.tensor, explanation.seen, explanation.geometry), before, picture=explanation.picture)
         after = describe(loaded, Input(operated, seen, geometry), trace, picture=shown)
-    return Operated(after, difference, whole.top())
+    return Operated(after, surgery.apart(loaded, before, trace), whole.top())
 
 
 def rearranged(pixels: np.ndarray, grid: tuple[int, int], done: Surgery) -> np.ndarray:

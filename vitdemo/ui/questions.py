@@ -14,19 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
-
 from vitdemo import answers, faithfulness, front, takehome
 from vitdemo.checkpoint import Loaded
-from vitdemo.explain import describe, untrained
-from vitdemo.images import Input
+from vitdemo.explain import untrained
 from vitdemo.payload import payload
 from vitdemo.surgery import Surgery
 from vitdemo.ui import fields, operated, testing, words
 from vitdemo.ui.fields import RequestError, sentence
 from vitdemo.ui.results import Gone, Kept, Results
 from vitdemo.ui.slots import Busy, Slots
-from vitdemo.ui.testing import Occlusion, Trial, Way
+from vitdemo.ui.testing import Jobs, Occlusion, Trial, Way
 
 log = logging.getLogger(__name__)
 Request = dict[str, Any]
@@ -107,11 +104,8 @@ class Questions:
 
     def _twin(self, kept: Kept, request: Request) -> Answer:
         def make() -> Offspring:
-            asked = kept.explanation
-            loaded = self._relative(asked.loaded, "untrained", untrained)
-            with torch.inference_mode():
-                seen = Input(asked.tensor, asked.seen, asked.geometry)
-                made = describe(loaded, seen, loaded.model.trace(asked.tensor), picture=asked.picture)
+            loaded = self._relative(kept.explanation.loaded, "untrained", untrained)
+            made = kept.explanation.through(loaded)
             return Offspring(self._results.keep(made), {})
 
         return self._child(kept, "twin", make, about="The same architecture with random weights.")
@@ -152,7 +146,7 @@ class Questions:
         trial = Trial(kept, list(views.values()), way)
         return self._go_on(kept, trial, lambda: testing.rank_answer(trial, way, views))
 
-    def _go_on(self, kept: Kept, trial: Trial | Occlusion, finish: Callable[[], Answer]) -> Answer:
+    def _go_on(self, kept: Kept, trial: Jobs, finish: Callable[[], Answer]) -> Answer:
         """Work on a trial for a moment; how far it is, and once it is done the answer. Who finds no slot hears how far it is, and that
         nothing was done just now."""
         busy = {}

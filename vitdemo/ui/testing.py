@@ -52,18 +52,15 @@ class Job:
                 return
 
 
-class Trial:
-    """Maps against their reverses and random orders, as far as they have come."""
+class Jobs:
+    """Jobs that are kept beside a result, as far as they have come; the same ones whoever asks for them."""
 
-    def __init__(self, kept: Kept, views: list[dict[str, Any]], way: Way):
-        explanation = kept.explanation
-        patches, levels = explanation.grid[0] * explanation.grid[1], len(faithfulness.counts(explanation.grid[0] * explanation.grid[1]))
-        along = {orders: orders * (levels - 2) + 2 for orders in (2, faithfulness.RANDOM)}                  # pictures of so many curves
-        self._kept, self._jobs = kept, {}
-        for view in views:
-            total = along[2] + (patches + 1 if view["kind"] == "occlusion" else 0)
-            self._add(("map", *view.values(), *way), lambda view=view, total=total: Job(_of_map(kept, view, way), total))
-        self._add(("random", *way), lambda: Job(_of_chance(kept, way), along[faithfulness.RANDOM]))
+    def __init__(self, kept: Kept):
+        self._kept = kept
+        self._jobs: dict[tuple[Any, ...], Job] = {}
+
+    def add(self, name: tuple[Any, ...], make: Callable[[], Job]) -> None:
+        self._jobs[name] = self._kept.remember(name, make)
 
     @property
     def progress(self) -> dict[str, int]:
@@ -73,6 +70,10 @@ class Trial:
     @property
     def finished(self) -> bool:
         return all(job.finished for job in self._jobs.values())
+
+    @property
+    def results(self) -> list[Any]:
+        return [job.result for job in self._jobs.values()]
 
     def work(self) -> None:
         """Go on for about SLICE seconds. A job that fails is forgotten, so that the next call starts it afresh."""
@@ -88,41 +89,35 @@ class Trial:
             if time.monotonic() >= until:
                 return
 
+
+class Trial(Jobs):
+    """Maps against their reverses and random orders."""
+
+    def __init__(self, kept: Kept, views: list[dict[str, Any]], way: Way):
+        super().__init__(kept)
+        patches = _patches(kept)
+        levels = len(faithfulness.counts(patches))
+        along = {orders: orders * (levels - 2) + 2 for orders in (2, faithfulness.RANDOM)}                  # pictures of so many curves
+        for view in views:
+            total = along[2] + (patches + 1 if view["kind"] == "occlusion" else 0)
+            self.add(("map", *view.values(), *way), lambda view=view, total=total: Job(_of_map(kept, view, way), total))
+        self.add(("random", *way), lambda: Job(_of_chance(kept, way), along[faithfulness.RANDOM]))
+
     def outcome(self) -> tuple[list[Tested], Curves]:
         """What came out for each map, and the curves of the random orders."""
-        *maps, chance = (job.result for job in self._jobs.values())
+        *maps, chance = self.results
         return maps, chance
 
-    def _add(self, name: tuple[Any, ...], make: Callable[[], Job]) -> None:
-        self._jobs[name] = self._kept.remember(name, make)
 
-
-class Occlusion:
-    """The occlusion map of a class, as far as it has come."""
+class Occlusion(Jobs):
+    """The occlusion map of a class."""
 
     def __init__(self, kept: Kept, klass: int):
-        rows, cols = kept.explanation.grid
-        self._kept, self._name = kept, ("occlusion", klass)
-        self._job = kept.remember(self._name, lambda: Job(_of_occlusion(kept, klass), rows * cols + 1))
-
-    @property
-    def progress(self) -> dict[str, int]:
-        return {"done": self._job.done, "total": self._job.total}
-
-    @property
-    def finished(self) -> bool:
-        return self._job.finished
-
-    def work(self) -> None:
-        """Go on for about SLICE seconds. A job that fails is forgotten, so that the next call starts it afresh."""
-        try:
-            self._job.work(time.monotonic() + SLICE)
-        except Exception:
-            self._kept.forget(self._name)
-            raise
+        super().__init__(kept)
+        self.add(("occlusion", klass), lambda: Job(_of_occlusion(kept, klass), _patches(kept) + 1))
 
     def answer(self) -> dict[str, Any]:
-        return answers.occluded(self._kept.explanation, self._job.result)
+        return answers.occluded(self._kept.explanation, *self.results)
 
 
 def test_answer(trial: Trial, way: Way) -> dict[str, Any]:
@@ -182,7 +177,7 @@ def _of_map(kept: Kept, view: dict[str, Any], way: Way) -> Steps:
 
 
 def _of_chance(kept: Kept, way: Way) -> Steps:
-    return (yield from _along(kept, faithfulness.random_orders(_hider(kept, way.klass, way.how).patches), way, 0))
+    return (yield from _along(kept, faithfulness.random_orders(_patches(kept)), way, 0))
 
 
 def _along(kept: Kept, orders: np.ndarray, way: Way, before: int) -> Steps:
@@ -194,15 +189,16 @@ def _along(kept: Kept, orders: np.ndarray, way: Way, before: int) -> Steps:
 
 
 def _of_occlusion(kept: Kept, klass: int) -> Steps:
-    """`faithfulness.occlusion` in steps, (rows, cols)."""
-    hider, batch = _hider(kept, klass, "mean"), pictures_at_once(kept.explanation)
-    whole = hider.probabilities(np.zeros((1, hider.patches), bool))[0]
-    yield 1
-    one, without = np.eye(hider.patches, dtype=bool), []
-    for first in range(0, hider.patches, batch):
-        without.extend(hider.probabilities(one[first:first + batch]))
-        yield 1 + len(without)
-    return (whole - np.array(without)).reshape(hider.grid)
+    """The occlusion map of a class, (rows, cols)."""
+    drops = None
+    for done, _, drops in faithfulness.occlusion_steps(_hider(kept, klass, "mean"), batch=pictures_at_once(kept.explanation)):
+        yield done
+    return drops
+
+
+def _patches(kept: Kept) -> int:
+    rows, cols = kept.explanation.grid
+    return rows * cols
 
 
 def _hider(kept: Kept, klass: int, how: str) -> Hider:

@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from vitdemo import front
-from vitdemo.ui import words
+from vitdemo.ui import fields, words
 
 
 class Viewer(gr.HTML):
@@ -29,4 +29,4 @@ class Viewer(gr.HTML):
 
 def message(sentence: str = words.NO_PICTURE, *, failed: bool = False) -> dict[str, Any]:
     """A value without a picture: one sentence about why."""
-    return {"message": sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "!", "?")) else "."), "failed": failed}
+    return {"message": fields.sentence(sentence), "failed": failed}

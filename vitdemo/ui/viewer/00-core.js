@@ -15,7 +15,10 @@ let good = null;           // { result, view } of what was last drawn whole
 
 // An element with text and children, never with markup: make("p", { class: "vd-x", text: name }, child, ...).
 function make(tag, settings = {}, ...children) {
-  const node = document.createElement(tag);
+  return dress(document.createElement(tag), settings, children);
+}
+
+function dress(node, settings, children) {
   for (const [name, value] of Object.entries(settings)) {
     if (name === "text") node.textContent = value;
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -93,8 +96,11 @@ async function askAgain(about, request) {
   }
 }
 
+// The view as questions name it: without what only this page compares.
+const wish = () => { const { second, ...rest } = view; return rest; };
+
 // Every change of what is shown goes through here: clamped, drawn, and told to the open panel.
-function change(changes = {}, { quiet = false } = {}) {
+function change(changes = {}) {
   Object.assign(view, changes);
   if (!result) return;
   if (Object.keys(changes).length) trouble = "";
@@ -108,5 +114,6 @@ function change(changes = {}, { quiet = false } = {}) {
   if (view.second !== null && !(view.second >= 0 && view.second < result.known)) view.second = null;
   if (BY_CLASS.includes(view.kind) && !result.known) view.kind = "attention";
   draw();
-  if (!quiet) { updatePanels(); announce(); }
+  updatePanels();
+  announce();
 }

@@ -103,7 +103,6 @@ function draw() {
   const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
   const swapped = Boolean(pair) && other.flicker && other.phase;
   const front = swapped ? pair.result : result, frontMap = swapped ? otherMap : map, frontView = swapped ? pair.view : view;
-  root.dataset.two = two;
   const main = $("main");
   main.style.width = side(front) + "px";
   paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front) });
@@ -135,7 +134,6 @@ function drawWords(map, otherMap, pair, high) {
   const even = high > 0 && WEIGHTS.includes(view.kind) ? result.uniform / high : 2;
   $("even").hidden = even > 1;
   $("even").style.left = 100 * Math.min(1, even) + "%";
-  root.dataset.layer = view.layer + 1;
 }
 
 function drawScale() {

@@ -2,14 +2,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 function svg(tag, settings = {}, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(settings)) {
-    if (name === "text") node.textContent = value;
-    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value);
-  }
-  node.append(...children);
-  return node;
+  return dress(document.createElementNS(SVG, tag), settings, children);
 }
 
 function ticks(low, high, count = 5) {
@@ -47,7 +40,7 @@ function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots 
   if (!narrow) for (const { y: at, name, colour } of labels) plot.append(svg("text", { x: wide - right + 8, y: at + 4, class: "vd-name-" + colour, text: name.length > 22 ? name.slice(0, 21) + "…" : name }));
   if (cursor !== null) plot.append(svg("line", { x1: px(cursor), x2: px(cursor), y1: top, y2: tall - bottom, class: "vd-cursor" }));
   for (const { x: at, y: value, label: text, chosen, act } of dots) {
-    const dot = svg("circle", { cx: px(at), cy: py(value), r: chosen ? 8 : 6, class: "vd-dot" + (chosen ? " vd-dot-chosen" : ""), tabindex: 0, role: "button", "aria-label": text, "aria-pressed": chosen, onclick: act,
+    const dot = svg("circle", { cx: px(at), cy: py(value), r: chosen ? 8 : 6, class: "vd-dot" + (chosen ? " vd-dot-chosen" : ""), tabindex: 0, role: "button", "aria-label": text, "aria-pressed": String(chosen), onclick: act,
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); act(); } } }, svg("title", { text }));
     plot.append(dot);
   }

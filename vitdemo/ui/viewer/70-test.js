@@ -6,7 +6,6 @@
   let how, insertion, klass, which, run, rank, stop, progress, out, current = 0, last = null, shownFor = "";
 
   const setting = () => ({ klass: Number(klass.value), how: how.value, insertion: insertion.value === "in" });
-  const viewOf = () => { const { kind, direction, token, layer, head, up_to, fusion, discard, klass: k } = view; return { kind, direction, token, layer, head, up_to, fusion, discard, klass: k }; };
 
   function build(sheet) {
     how = make("select", {}, ...Object.entries(HIDE).map(([value, text]) => make("option", { value, text })));
@@ -26,7 +25,7 @@
   }
 
   async function start(question) {
-    const about = result, mine = ++current, request = { question, ...setting(), ...(question === "test" ? { view: viewOf() } : {}) };
+    const about = result, mine = ++current, request = { question, ...setting(), ...(question === "test" ? { view: wish() } : {}) };
     const title = question === "test" ? mapTitle() : "";
     out.replaceChildren();
     out.classList.remove("vd-stale");
@@ -113,7 +112,7 @@
   panel({
     key: "test", place: 1, live: true, title: "Believe it or test it", line: "Hide the patches a map calls important, as many random ones, and the least important: does the answer fall faster than by chance?", build,
     update() {
-      const stale = last && last.about === result && last.question === "test" && JSON.stringify(last.request.view) !== JSON.stringify(viewOf());
+      const stale = last && last.about === result && last.question === "test" && JSON.stringify(last.request.view) !== JSON.stringify(wish());
       out.classList.toggle("vd-stale", Boolean(stale));
       which.textContent = "Map: " + mapTitle() + "." + (stale ? " Not tested yet; what stands below was the test of another map." : "");
       if (BY_CLASS.includes(view.kind) && shownFor === result.key && [...klass.options].some((option) => option.value === String(view.klass))) klass.value = view.klass;

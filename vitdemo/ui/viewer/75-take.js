@@ -9,8 +9,7 @@
     words.textContent = kind === "report" ? "Writing the report …" : "Drawing …";
     for (const button of buttons) button.disabled = true;
     try {
-      const { kind: shown, direction, token, layer, head, up_to, fusion, discard, klass } = view;
-      const answer = await askAgain(about, { question: "take", kind, view: { kind: shown, direction, token, layer, head, up_to, fusion, discard, klass }, opacity: look.opacity, colours: look.colours, own_scale: look.own });
+      const answer = await askAgain(about, { question: "take", kind, view: wish(), opacity: look.opacity, colours: look.colours, own_scale: look.own });
       const raw = atob(answer.data), bytes = Uint8Array.from(raw, (letter) => letter.charCodeAt(0)), url = URL.createObjectURL(new Blob([bytes], { type: answer.type }));
       const link = make("a", { href: url, download: answer.name });
       document.body.append(link);
