@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import coloured, tiny_config
+from conftest import coloured, seeded, tiny_config
 from PIL import Image
 
 from vitdemo import answers, checkpoint, faithfulness, surgery
@@ -30,9 +30,9 @@ WAY = {"klass": 1, "how": "mean", "insertion": False}
 class Page:
     """A visitor with one result: asks as the page does, and insists that every answer is JSON."""
 
-    def __init__(self, explanation, results=None):
+    def __init__(self, explanation, results=None, box=None):
         self.results = Results() if results is None else results
-        self.questions = Questions(self.results)
+        self.questions = Questions(self.results, box or explanation.loaded)
         self.key = self.results.keep(explanation)
 
     def ask(self, question, **fields):
@@ -113,9 +113,17 @@ def test_the_twin_is_the_same_picture_through_random_weights_and_is_kept(page, r
     assert same(unpack(of_twin["reads"]), twin.reads(4))
 
 
+def test_the_box_is_the_same_picture_through_the_other_model_prepared_as_that_one_wants_it(result, photo):
+    other = seeded(5, image=(16, 8), heads=5)
+    page = Page(result, box=other)
+    one, two, through = page.ask("box"), page.ask("box"), explain(photo, other)
+    assert one["key"] == two["key"] != page.key and (one["rows"], one["cols"], one["heads"]) == (4, 2, 5)
+    assert same(unpack(one["reads"]), through.reads()) and dict(one["top"]) == pytest.approx(dict(through.top()), abs=1e-6)
+
+
 def test_all_visitors_share_one_untrained_twin_of_a_model(result):
     results = Results()
-    questions = Questions(results)
+    questions = Questions(results, result.loaded)
     keys = [questions.ask({"question": "twin", "key": results.keep(result)})["key"] for _ in range(3)]
     assert len({id(results.get(key).explanation.loaded) for key in keys}) == 1 and len(set(keys)) == 3
 
@@ -392,7 +400,7 @@ def test_an_unexpected_error_is_a_number_and_tells_nothing(page, monkeypatch, ca
 
 def test_thirty_visitors_asking_at_once_each_get_their_own_answer(tiny):
     results, wrong = Results(), []
-    questions = Questions(results)
+    questions = Questions(results, tiny)
     questions._slots = Slots(2, 60, 60)
 
     def visit(seed):

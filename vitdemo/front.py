@@ -1,4 +1,8 @@
-"""The viewer's front end as text: its page, its style and its script, for the page (inside Gradio) and for the report (without)."""
+"""A front end as text: its page, its style and its script, for the page (inside Gradio) and for the viewer's report (without).
+
+Each front end is a folder of `ui/` (the viewer, the training lab) with a page.html, style sheets, and a script in parts; what they share
+stands in `ui/shared/` and is joined before.
+"""
 
 import json
 from functools import cache
@@ -6,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parent / "ui" / "viewer"
+FOLDER = Path(__file__).resolve().parent / "ui"
+VIEWER, LAB = "viewer", "lab_front"
 COLOURS = ("cividis", "viridis", "gray")
 
 # the viewer's own CSS variables in light and dark: accent and text on it, warnings, lines of charts (after Okabe and Ito, at AA contrast)
@@ -16,24 +21,25 @@ DARK = ("--vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; --vd-warn: #fbbf24; --vd
         "--vd-c5: #e29ac8; --vd-c6: #f0e442;")
 
 
-def page() -> str:
+def page(name: str = VIEWER) -> str:
     """The HTML that the script fills; it holds nothing that was sent."""
-    return _read("page.html")
+    return (FOLDER / name / "page.html").read_text(encoding="utf-8")
 
 
-def style() -> str:
-    return _read("style.css")
+def style(name: str = VIEWER) -> str:
+    return _joined(name, "*.css")
 
 
 @cache
-def script() -> str:
-    """The body of a function of (element, props, server, watch): all parts of the folder in order, with the colour maps' tables put in."""
+def script(name: str = VIEWER) -> str:
+    """The body of a function of (element, props, server, watch, ...): all parts in order, with the colour maps' tables put in."""
     from matplotlib import colormaps
 
     tables = {name: colormaps[name](np.linspace(0, 1, 256), bytes=True)[:, :3].tolist() for name in COLOURS}
-    joined = "\n".join(_read(path.name) for path in sorted(FOLDER.glob("*.js")))
-    return joined.replace('"COLOURS"', json.dumps(tables, separators=(",", ":")))
+    return _joined(name, "*.js").replace('"COLOURS"', json.dumps(tables, separators=(",", ":")))
 
 
-def _read(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
+def _joined(name: str, pattern: str) -> str:
+    """The files of what is shared and then of one front end, each in the order of their names."""
+    files = [path for folder in (FOLDER / "shared", FOLDER / name) for path in sorted(folder.glob(pattern))]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 from vitdemo import answers, faithfulness, front, takehome
 from vitdemo.checkpoint import Loaded
-from vitdemo.explain import untrained
+from vitdemo.explain import explain, untrained
 from vitdemo.payload import payload
 from vitdemo.surgery import Surgery
 from vitdemo.ui import fields, operated, testing, words
 from vitdemo.ui.fields import RequestError, sentence
+from vitdemo.ui.models import describe_box
 from vitdemo.ui.results import Gone, Kept, Results
 from vitdemo.ui.slots import Busy, Slots
 from vitdemo.ui.testing import Jobs, Occlusion, Trial, Way
@@ -39,17 +40,19 @@ class Offspring(NamedTuple):
 
 
 class Questions:
-    """Answers the page's questions about what is kept in `results`. Safe in threads; nobody can ask without a result's key."""
+    """Answers the page's questions about what is kept in `results`; `box` is the model that any other one may be compared with. Safe in
+    threads; nobody can ask without a result's key."""
 
-    def __init__(self, results: Results):
+    def __init__(self, results: Results, box: Loaded):
         self._results = results
+        self._box = box
         self._quick = threading.BoundedSemaphore(4)
         self._slots = Slots(working=2, waiting=6, patience=10)              # half of the page's threads
         self._relatives: OrderedDict[tuple[int, str], tuple[Loaded, Loaded]] = OrderedDict()
         self._lock = threading.Lock()
         self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts}
-        self._long = {"relevance": self._relevance, "embedding": self._embedding, "twin": self._twin, "surgery": self._surgery,
-                      "take": self._take}
+        self._long = {"relevance": self._relevance, "embedding": self._embedding, "twin": self._twin, "box": self._boxed,
+                      "surgery": self._surgery, "take": self._take}
         self._in_slices = {"occlusion": self._occlusion, "test": self._test, "rank": self._rank}
 
     def ask(self, request: Any) -> Answer:
@@ -109,6 +112,13 @@ class Questions:
             return Offspring(self._results.keep(made), {})
 
         return self._child(kept, "twin", make, about="The same architecture with random weights.")
+
+    def _boxed(self, kept: Kept, request: Request) -> Answer:
+        """The same picture through the model in the box, prepared as that one wants it."""
+        def make() -> Offspring:
+            return Offspring(self._results.keep(explain(kept.explanation.picture, self._box)), {})
+
+        return self._child(kept, "box", make, about=describe_box(self._box))
 
     def _surgery(self, kept: Kept, request: Request) -> Answer:
         asked = kept.explanation

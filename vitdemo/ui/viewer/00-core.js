@@ -1,10 +1,7 @@
 // The browser's half of the viewer. `props.value` is what vitdemo.payload made; everything is drawn from it, text only as text nodes.
-// The parts of this folder are joined in order into one function of (element, props, server, watch).
-const STEPS = 65535;
-const COLOUR_TABLES = "COLOURS";
+// The parts of the folder `shared` and then of this one are joined in order into one function of (element, props, server, watch).
 const root = element.querySelector(".vd");
 const $ = (name) => root.querySelector(".vd-" + name);
-const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + "%";
 
 let result = null;         // the Result on screen
 const view = { kind: "attention", direction: "reads", token: null, layer: 0, head: "mean", up_to: 1, fusion: "mean", discard: 0, klass: 0, second: null };
@@ -12,33 +9,6 @@ const look = { opacity: 65, colours: "cividis", grid: true, own: false };
 let hovered = null;        // index of the patch under the pointer
 let trouble = "";          // why the last wish could not be fulfilled, in a sentence
 let good = null;           // { result, view } of what was last drawn whole
-
-// An element with text and children, never with markup: make("p", { class: "vd-x", text: name }, child, ...).
-function make(tag, settings = {}, ...children) {
-  return dress(document.createElement(tag), settings, children);
-}
-
-function dress(node, settings, children) {
-  for (const [name, value] of Object.entries(settings)) {
-    if (name === "text") node.textContent = value;
-    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (typeof value === "boolean") { if (value) node.setAttribute(name, ""); }
-    else if (value !== null && value !== undefined) node.setAttribute(name, value);
-  }
-  node.append(...children);
-  return node;
-}
-
-// Weights (layers, heads, T) from 16-bit shares of each head's largest.
-function unpack(packed) {
-  const [layers, heads, tokens] = packed.shape, raw = atob(packed.data), out = new Float32Array(layers * heads * tokens);
-  for (let i = 0; i < out.length; i++) out[i] = (raw.charCodeAt(2 * i) + 256 * raw.charCodeAt(2 * i + 1)) / STEPS * packed.highs[Math.floor(i / tokens)];
-  return { layers, heads, tokens, weights: out };
-}
-
-function picture(url) {
-  return new Promise((resolve, reject) => { const image = new Image(); image.onload = () => resolve(image); image.onerror = reject; image.src = url; });
-}
 
 // One answer of the model: a payload with its pictures decoded, and what was asked about it since.
 class Result {

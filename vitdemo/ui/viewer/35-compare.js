@@ -1,8 +1,11 @@
-// What stands beside the picture on the same scale: the untrained twin, a pinned result, a second class, the picture after surgery.
+// What stands beside the picture on the same scale: the untrained twin, the model in the box, a pinned result, a second class, the picture after surgery.
 let pinned = null;         // a Result that was kept, with its title
 let operated = null;       // the Result of the last surgery on the picture that is shown
 
-const COMPARE = { none: "nothing", twin: "the untrained twin", pinned: "the pinned result", surgery: "the picture after surgery" };
+const COMPARE = { none: "nothing", twin: "the untrained twin", box: "the model in the box", pinned: "the pinned result", surgery: "the picture after surgery" };
+
+const OWN = { twin: "trained", box: "your model", surgery: "before" };       // what the result on screen is called beside it
+const ASKED = { twin: ["untrained twin", "Drawing random weights …"], box: ["the model in the box", "Asking the model in the box …"] };
 
 function buildCompare() {
   parts.compare = make("select", { class: "vd-compare", "aria-label": "Compare with", onchange: () => compareWith(parts.compare.value) });
@@ -14,7 +17,7 @@ function buildCompare() {
 }
 
 function showCompare() {
-  const choices = Object.keys(COMPARE).filter((key) => key === "none" || key === "twin" || (key === "pinned" && pinned) || (key === "surgery" && operated));
+  const choices = Object.keys(COMPARE).filter((key) => key === "none" || key === "twin" || (key === "box" && result.own_model) || (key === "pinned" && pinned) || (key === "surgery" && operated));
   const texts = choices.map((key) => key === "pinned" ? COMPARE.pinned + ": " + pinned.title : COMPARE[key]);
   const now = other.kind && choices.includes(other.kind) ? other.kind : "none";
   parts.compare.replaceChildren(...choices.map((key, i) => make("option", { value: key, text: texts[i] })));
@@ -32,7 +35,7 @@ function beside() {
   if (!other.result) return null;
   const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass), view.klass) : 0;
   if (BY_CLASS.includes(view.kind) && klass < 0) return null;
-  return { result: other.result, view: { ...view, klass }, title: other.title, own: other.kind === "twin" ? "trained" : other.kind === "surgery" ? "before" : "this result" };
+  return { result: other.result, view: { ...view, klass }, title: other.title, own: OWN[other.kind] ?? "this result" };
 }
 
 async function compareWith(kind) {
@@ -43,17 +46,17 @@ async function compareWith(kind) {
   beat();
   showCompare();
   change({});
-  if (kind !== "twin") return;
-  const about = result;
-  parts.compareNote.textContent = "Drawing random weights …";
+  if (!(kind in ASKED)) return;
+  const about = result, [title, wait] = ASKED[kind];
+  parts.compareNote.textContent = wait;
   try {
-    about.twin ??= await Result.of(await ask(about, { question: "twin" }));
-    if (other.kind !== "twin" || about !== result) return;
-    Object.assign(other, { result: about.twin, title: "untrained twin" });
+    about[kind] ??= await Result.of(await ask(about, { question: kind }));
+    if (other.kind !== kind || about !== result) return;
+    Object.assign(other, { result: about[kind], title });
     showCompare();
     change({});
   } catch (failure) {
-    if (other.kind !== "twin" || about !== result) return;
+    if (other.kind !== kind || about !== result) return;
     other.kind = "none";
     showCompare();
     parts.compareNote.textContent = failure.message;
@@ -77,7 +80,9 @@ function beat() {
 function renewCompare() {
   operated = null;
   const kind = other.kind;
-  if (kind === "twin") compareWith("twin");
+  if (result.beside) compareWith(result.beside);                           // the server wishes to begin with it: a model that was just trained
+  else if (kind === "twin" || (kind === "box" && result.own_model)) compareWith(kind);
+  else if (kind === "box") compareWith("none");
   else if (kind === "surgery") compareWith("none");
   else showCompare();
 }
