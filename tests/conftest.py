@@ -158,6 +158,7 @@ def page(tiny, colour_zip, tmp_path_factory):
     before = dict(os.environ)
     os.environ["VITDEMO_DATA"] = str(colour_zip.parent)
     os.environ["VITDEMO_RUNS"] = str(tmp_path_factory.mktemp("runs"))
+    os.environ["VITDEMO_UPLOAD_MB"] = "20"                                  # small enough to be passed by a test
     with serving(tiny) as served:
         yield served
     os.environ.clear()

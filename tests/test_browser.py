@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from conftest import cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from vitdemo import checkpoint
 from vitdemo.explain import explain
@@ -159,55 +159,3 @@ def test_a_phone_needs_no_sideways_scroll_on_any_tab(visit, scheme):
         assert tab.evaluate("""[...document.querySelectorAll('.gradio-container *')].filter(e => e.getBoundingClientRect().width
             && e.getBoundingClientRect().right > 391 && getComputedStyle(e).visibility !== 'hidden').map(e => e.tagName + '.' + e.className)""") == []
     assert tab.complaints == []
-
-
-def begin(tab: Page, minutes: str) -> None:
-    tab.get_by_role("tab", name="Train").click()
-    tab.get_by_label("Minutes").fill(minutes)
-    tab.get_by_role("button", name="Start").click()
-
-
-def test_a_run_starts_draws_survives_a_refresh_queues_a_second_visitor_stops_and_is_looked_into(visit):
-    tab = visit()
-    begin(tab, "5")
-    facts = tab.locator(".vd-run-facts")
-    expect(facts).to_contain_text("images/s", timeout=60_000)
-    expect(facts).to_contain_text("left")
-    expect(tab.get_by_text("Loss", exact=True)).to_be_visible()
-    expect(tab.locator("canvas.marks, svg.marks").first).to_be_visible()
-
-    tab.reload()
-    expect(tab.locator(".vd-verdict")).not_to_be_empty()
-    tab.get_by_role("tab", name="Train").click()
-    expect(facts).to_contain_text("images/s")
-    expect(tab.get_by_role("button", name="Start")).to_be_disabled()
-
-    other = visit()
-    begin(other, "1")
-    expect(other.locator(".vd-run-head")).to_contain_text("Waiting")
-    other.get_by_role("button", name="Stop").click()
-    expect(other.locator(".vd-run-head")).to_contain_text("Stopped")
-
-    tab.get_by_role("button", name="Stop").click()
-    expect(tab.locator(".vd-run-head")).to_contain_text("Stopped", timeout=30_000)
-    expect(tab.get_by_role("button", name="Start")).to_be_enabled()
-    tab.get_by_role("button", name="Look inside this model").click()
-    expect(tab.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
-    expect(tab.locator(".vd-limit")).to_contain_text(words.MODEL_OF_RUN)
-    expect(tab.locator(".vd-seen-text")).to_contain_text("32 × 32 pixels")
-    tab.get_by_role("button", name=words.BACK_TO_BOX).click()
-    expect(tab.locator(".vd-limit")).to_contain_text(words.MODEL_IN_THE_BOX)
-    assert tab.complaints == []
-
-
-def test_a_short_run_finishes_by_itself_with_a_test_accuracy(visit):
-    tab = visit()
-    begin(tab, "0.05")
-    expect(tab.locator(".vd-run-head")).to_contain_text("Finished", timeout=60_000)
-    expect(tab.locator(".vd-run-facts")).to_contain_text("of test pictures")
-
-
-def test_nonsense_in_the_minutes_is_a_sentence(visit):
-    tab = visit()
-    begin(tab, "100000")
-    expect(tab.get_by_text(re.compile("may take up to 60 minutes"))).to_be_visible()

@@ -12,8 +12,9 @@ from safetensors import safe_open
 
 from vitdemo import checkpoint
 from vitdemo.checkpoint import CheckpointError, list_checkpoints, load, save
-from vitdemo.config import SIZES, Preprocessing, ViTConfig
+from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.model import ViT
+from vitdemo.presets import SIZES
 
 CONFIG = ViTConfig(image=12, patch=4, dim=10, depth=2, heads=2, classes=3)
 PICTURES = Preprocessing(size=(12, 12), mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))

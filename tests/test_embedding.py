@@ -58,6 +58,8 @@ def test_filters_come_strongest_first_on_one_scale_with_zero_in_the_middle():
     assert torch.allclose(got[1], 0.5 + weight[4].permute(1, 2, 0) / 80, atol=1e-6)
     assert not got.requires_grad
     assert torch.equal(embedding.filters(model, 2), got[:2])
+    in_order = embedding.filters(model, strongest=False)
+    assert torch.equal(in_order[7], got[0]) and torch.equal(in_order[4], got[1]) and (in_order[9] == 0.5).all()
 
 
 def test_filters_that_are_all_zero_are_even_grey():

@@ -44,3 +44,37 @@ def test_labels_go_by_name_and_by_place_only_where_no_name_is_shared():
         evaluate.labels_in_order(split, ("x", "y", "z"), ("class 0", "class 1"))
     with pytest.raises(data.DataError, match="does not know the class 'x'"):
         evaluate.labels_in_order(split, ("x", "y"), ("a", "b"))
+
+
+def test_calibration_counts_as_by_hand():
+    confidence = torch.tensor([0.95, 0.91, 0.99, 0.55, 0.58])                # of five answers in two classes
+    logits = torch.stack((confidence.log(), (1 - confidence).log()), dim=1)
+    report = evaluate.Report.of(logits, torch.tensor([0, 0, 1, 0, 1]), ("a", "b"))
+    assert report.confusion == ((3, 0), (2, 0)) and [part.count for part in report.calibration] == [0, 0, 0, 0, 0, 2, 0, 0, 0, 3]
+    high, low = report.calibration[9], report.calibration[5]
+    assert high.confidence == pytest.approx(0.95) and high.right == pytest.approx(2 / 3) and low.right == 0.5
+    assert report.expected_calibration_error == pytest.approx(3 / 5 * (0.95 - 2 / 3) + 2 / 5 * (0.565 - 0.5))
+    told = report.to_json()
+    assert told["calibration"][9] == [3, pytest.approx(0.95), pytest.approx(2 / 3)] and told["ece"] == report.expected_calibration_error
+    assert told["calibration"][0] == [0, 0.0, 0.0]
+
+
+def test_a_model_that_is_as_sure_as_it_is_right_has_no_calibration_error():
+    labels = torch.tensor([0] * 7 + [1] * 3)
+    report = evaluate.Report.of(torch.tensor([0.7, 0.3]).log().expand(10, 2), labels, ("a", "b"))
+    assert report.expected_calibration_error == pytest.approx(0, abs=1e-6) and report.accuracy == 0.7
+
+
+def test_a_prediction_asks_between_batches_and_can_be_ended_there():
+    model = ViT(ViTConfig(image=(4, 4), patch=(2, 2), dim=8, depth=1, heads=2, classes=3)).train()
+    model.blocks[0].eval()                                                  # as of a frozen part
+    asked = []
+
+    def ask():
+        asked.append(True)
+        if len(asked) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        evaluate.predict(model, torch.zeros(9, 3, 4, 4, dtype=torch.uint8), Preprocessing(size=(4, 4)), batch=2, between=ask)
+    assert len(asked) == 3 and model.training and not model.blocks[0].mlp.training

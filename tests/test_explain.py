@@ -11,7 +11,6 @@ from vitdemo.attention import weights
 from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.images import PictureError, to_input
 from vitdemo.payload import payload
-from vitdemo.payload import payload
 
 KINDS = {"plain": {}, "registers": {"registers": 2}, "distilled": {"distilled": True}, "averaged": {"pool": "mean", "class_token": False},
          "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0},

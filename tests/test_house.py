@@ -10,16 +10,26 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "atomic": set(), "config": set(), "plan": {"config"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
+    "settings": set(), "atomic": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"atomic", "config", "model", "weightfile", "foreign"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
-    "explain": {"attention", "checkpoint", "geometry", "images", "model"}, "payload": {"config", "explain"},
-    "answers": {"checkpoint", "embedding", "explain", "faithfulness", "payload"}, "front": set(), "class_folders": {"config", "images"}, "downloads": {"class_folders", "settings"}, "data": {"atomic", "class_folders", "downloads", "settings"},
+    "explain": {"attention", "checkpoint", "config", "geometry", "images", "model"}, "payload": {"config", "explain", "geometry"},
+    "answers": {"checkpoint", "embedding", "explain", "faithfulness", "payload"}, "front": set(), "archive": {"images"}, "class_folders": {"archive", "config", "images"},
+    "unpacking": {"archive", "class_folders", "images"}, "picturesets": {"archive", "atomic", "class_folders", "images", "unpacking"},
+    "transfer": set(), "downloads": {"archive", "class_folders", "settings", "transfer"}, "data": {"archive", "atomic", "class_folders", "downloads", "settings"},
     "figures": set(), "report": {"answers", "explain", "front", "payload"}, "takehome": {"answers", "explain", "figures", "payload", "report"},
-    "explain_command": {"checkpoint", "explain", "figures", "report", "takehome"}, "runfolder": {"atomic"}, "runs": {"runfolder", "config"}, "augment": set(),
-    "evaluate": {"checkpoint", "config", "data", "images", "model"},
-    "train": {"augment", "checkpoint", "config", "data", "evaluate", "explain", "images", "model", "runs"},
-    "train_command": {"atomic", "checkpoint", "config", "data", "downloads", "evaluate", "model", "plan", "runs", "settings", "train"},
+    "explain_command": {"checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
+    "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
+    "dispatch": {"child", "claims", "runfolder", "shelf"}, "runs": {"atomic", "child", "dispatch", "runfolder", "shelf"},
+    "races": {"config", "plan", "presets", "runfolder"},
+    "evaluate": {"checkpoint", "config", "data", "images"},
+    "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
+    "distributed": set(), "cnn": {"config", "model"}, "train": {"augment", "config", "data", "distributed", "evaluate", "images"},
+    "beginning": {"checkpoint", "cnn", "config", "data", "model", "plan"},
+    "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
+    "trainer": {"beginning", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
+    "train_command": {"atomic", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "pace": {"beginning", "data", "distributed", "plan", "train"},
 }
 
 

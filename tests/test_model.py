@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitdemo import attention
-from vitdemo.config import SIZES, ConfigError, Preprocessing, TrainConfig, ViTConfig
+from vitdemo.config import ConfigError, Preprocessing, TrainConfig, ViTConfig
 from vitdemo.model import ViT, patchify, resize_positions, sinusoidal_positions
+from vitdemo.presets import SIZES
 
 TINY = ViTConfig(image=(12, 20), patch=(4, 4), channels=3, dim=10, depth=2, heads=2, mlp_dim=14, classes=3)
 OPTIONS = {
@@ -224,7 +225,7 @@ def test_an_impossible_model_is_refused_in_words_before_it_is_built(change, said
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"minutes": 1, "epochs": 1}, "minutes or epochs"), ({"minutes": 0}, "minutes or epochs"), ({"minutes": float("inf")}, "minutes"), ({"batch": 0}, "batch"),
+    ({"minutes": 1, "epochs": 1}, "one of minutes, epochs and steps"), ({"minutes": 0}, "one of minutes, epochs and steps"), ({"minutes": float("inf")}, "minutes"), ({"batch": 0}, "batch"),
     ({"stages": (0.5, 1.0)}, "2 stages need 1 stage ends"), ({"stages": (0.5, 1.0), "stage_ends": (1.5,)}, "rising shares"), ({"lr": -1.0}, "lr"),
     ({"optimizer": "sgd"}, "optimizer must be one of"), ({"seed": 0.5}, "seed must be of type int"),
 ])

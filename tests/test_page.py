@@ -14,13 +14,12 @@ from conftest import COLOURS, coloured, picture_bytes
 from PIL import Image
 
 from vitdemo import checkpoint, data, settings
-from vitdemo.config import PRESETS, ConfigError
 from vitdemo.explain import explain
 from vitdemo.model import ViT
 from vitdemo.payload import payload
-from vitdemo.runs import RunError, RunFolder, Scheduler, Status
-from vitdemo.ui import explore, training, viewer, words
-from vitdemo.ui.models import Models, describe
+from vitdemo.runs import Scheduler, Status
+from vitdemo.ui import explore, viewer, words
+from vitdemo.ui.models import Models, describe_box
 from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.run_status import describe as describe_run
 
@@ -100,7 +99,8 @@ def test_the_model_of_a_run_is_looked_through_and_named(models, results, schedul
     value = explore.analyse(str(photo), run_id, models, results)
     assert "right on 62% of its validation pictures" in value["about"]
     assert models.get(run_id) is models.get(run_id) and models.get(None) is tiny
-    assert "right on 81% of its test pictures" in describe(checkpoint.Loaded(tiny.model, (), tiny.preprocessing, {"test_accuracy": 0.81}, ""), trained_here=False)
+    assert value["own_model"] and not explore.analyse(str(photo), None, models, results)["own_model"]
+    assert "right on 81% of its test pictures" in describe_box(checkpoint.Loaded(tiny.model, (), tiny.preprocessing, {"test_accuracy": 0.81}, ""))
 
 
 @pytest.mark.parametrize("run_id", ["0" * 32, "../..", "x", 7, ["a"]])
@@ -133,64 +133,6 @@ def test_examples_are_small_credited_and_mostly_of_the_ten_classes():
         assert Path(path).stat().st_size < 60_000 and f"`{Path(path).name}`" in credits
 
 
-START = {"preset": "class", "source": "cifar10", "unit": "minutes", "amount": 1.0, "seed": 0, "run_id": None}
-
-
-def begin(scheduler, **changes) -> str:
-    return training.start(*(START | changes).values(), scheduler)
-
-
-def begin_looks(scheduler, minutes: float) -> int:
-    run_id = begin(scheduler, amount=minutes)
-    looks = scheduler.read(run_id).config()["train"]["evaluations"]
-    scheduler.stop(run_id)
-    return looks
-
-
-def test_start_writes_what_was_chosen(scheduler):
-    run_id = begin(scheduler, preset="mnist", source="mnist", unit="epochs", amount=2, seed=7)
-    asked = scheduler.read(run_id).config()
-    assert asked["train"]["epochs"] == 2 and asked["train"]["seed"] == 7 and asked["train"]["threads"] == settings.training_threads()
-    assert asked["train"]["evaluations"] == PRESETS["mnist"].train.evaluations and begin_looks(scheduler, 3) == 12 and begin_looks(scheduler, 0.1) == 3
-    assert asked["data"] == "mnist" and asked["vit"]["dim"] == 8 and scheduler.read(run_id).status().state == "queued"
-
-
-@pytest.mark.parametrize("changes", [
-    {"amount": 0}, {"amount": -1}, {"amount": 10**9}, {"amount": float("nan")}, {"amount": float("inf")}, {"amount": float("inf"), "unit": "epochs"}, {"amount": "3"}, {"amount": None}, {"unit": "hours"}, {"preset": "none"},
-    {"preset": None}, {"source": "/etc"}, {"source": ["cifar10"]}, {"seed": -1}, {"seed": 0.5}, {"seed": None}, {"unit": "epochs", "amount": 0.5}, {"run_id": 5},
-])
-def test_nonsense_from_a_hand_made_request_starts_nothing(scheduler, changes):
-    if changes == {"run_id": 5}:
-        assert begin(scheduler, **changes)                                  # an id that is none is as good as no id
-        return
-    with pytest.raises((ConfigError, RunError)):
-        begin(scheduler, **changes)
-    assert scheduler._runs() == []
-
-
-def test_a_run_that_is_going_on_is_not_doubled_and_the_queue_is_bounded(scheduler):
-    run_id = begin(scheduler)
-    with pytest.raises(RunError, match="still going"):
-        begin(scheduler, run_id=run_id)
-    scheduler.stop(run_id)
-    begin(scheduler, run_id=run_id)
-    begin(scheduler)
-    begin(scheduler)
-    with pytest.raises(RunError, match="No place is free"):
-        begin(scheduler)
-
-
-def test_the_owner_can_switch_training_off_and_bound_it(scheduler, monkeypatch):
-    monkeypatch.setenv("VITDEMO_MAX_MINUTES", "2")
-    with pytest.raises(ConfigError, match="up to 2 minutes"):
-        begin(scheduler, amount=3)
-    monkeypatch.setenv("SPACE_ID", "a/b")
-    with pytest.raises(ConfigError, match="counted in minutes"):
-        begin(scheduler, unit="epochs", amount=1)
-    monkeypatch.setenv("VITDEMO_TRAINING", "0")
-    with pytest.raises(RunError, match="switched off"):
-        begin(scheduler)
-
 
 def test_settings_that_make_no_sense_name_their_variable():
     for name, value in (("VITDEMO_MAX_MINUTES", "many"), ("VITDEMO_QUEUE", "-1"), ("VITDEMO_UPLOAD_MB", "nan")):
@@ -198,32 +140,6 @@ def test_settings_that_make_no_sense_name_their_variable():
             settings.read({name: value, "HOME": "/tmp"})
     public, home = settings.read({"SPACE_ID": "a/b"}), settings.read({})
     assert public.public and public.max_minutes < home.max_minutes and public.keep_hours > 0
-
-
-def test_curves_are_thinned_and_hold_percent(tmp_path):
-    folder = RunFolder(tmp_path / "r").create({})
-    for i in range(1000):
-        folder.log({"seconds": float(i), "loss": 2.0 - i / 1000, "accuracy": i / 1000 if i % 100 == 0 else None})
-    folder.log({"test": {"n": 3}})
-    loss, looks = training.curves(folder)
-    assert 200 < len(loss) <= 300 and list(looks["value"]) == [i / 10 for i in range(0, 1000, 100)]
-    empty = training.curves(RunFolder(tmp_path / "e").create({}))
-    assert [len(frame) for frame in empty] == [0, 0]
-
-
-def test_polling_shows_what_is_true_on_disk(scheduler, tiny):
-    unknown, none = training.poll("0" * 32, scheduler), training.poll(None, scheduler)
-    assert (unknown[0]["head"], none[0]["head"]) == (words.RUN_UNKNOWN, words.NO_RUN) and not unknown[7].active
-    run_id = run_with_model(scheduler, tiny)
-    folder = scheduler.read(run_id)
-    folder.log({"seconds": 1.0, "loss": 2.0, "accuracy": 0.5})
-    folder.write_status(state="running", progress=0.5)
-    status, plots, loss, accuracy, go, halt, look, timer = training.poll(run_id, scheduler)
-    assert status["progress"] == 0.5 and plots.visible and list(loss["value"]) == [2.0] and list(accuracy["value"]) == [50.0]
-    assert (go.interactive, halt.interactive, look.visible, timer.active) == (False, True, True, True)
-    folder.write_status(state="finished")
-    *_, go, halt, look, timer = training.poll(run_id, scheduler)
-    assert (go.interactive, halt.interactive, look.visible, timer.active) == (True, False, True, False)
 
 
 def test_a_runs_status_is_told_in_words():
@@ -238,11 +154,11 @@ def test_a_runs_status_is_told_in_words():
 
 
 def test_scripts_paste_nothing_as_markup_and_templates_read_no_value():
-    scripts = [*sorted((UI / "viewer").glob("*.js")), UI / "upload.js", UI / "run_status.py"]
+    scripts = [*sorted(UI.rglob("*.js")), UI / "run_status.py"]
     assert len(scripts) > 10
     for script in scripts:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", script.read_text(encoding="utf-8")), script.name
-    for template in (UI / "viewer" / "page.html", UI / "viewer" / "style.css"):
+    for template in [*UI.rglob("page.html"), *UI.rglob("*.css")]:
         assert not re.search(r"\$\{|\{\{", template.read_text(encoding="utf-8")), template.name
 
 

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from vitdemo.attention import weights
 from vitdemo.checkpoint import Loaded, load
-from vitdemo.config import SIZES, ViTConfig
+from vitdemo.config import ViTConfig
 from vitdemo.model import Block, ViT, resize_positions
+from vitdemo.presets import SIZES
 
 CONFIG = ViTConfig(image=12, patch=4, dim=10, depth=2, heads=2, classes=3)
 

@@ -11,7 +11,10 @@ from PIL import Image
 
 from vitdemo import checkpoint
 from vitdemo.explain import explain
-from vitdemo.payload import LENS_CLASSES, LONGEST_SIDE, STEPS, data_url, in_view, lens, pack, payload, prefix_names
+from vitdemo.payload import LENS_CLASSES, LONGEST_SIDE, data_url, in_view, lens, pack, payload, prefix_names
+
+
+STEPS = 65535                                   # of a packed weight
 
 
 def unpacked(packed: dict) -> np.ndarray:
@@ -37,6 +40,13 @@ def test_packing_and_unpacking_is_off_by_at_most_half_a_step_of_the_heads_larges
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.0625])
 def test_an_even_head_stays_even_and_a_head_of_zeros_stays_zero(value):
     assert np.array_equal(unpacked(pack(np.full((2, 3, 16), value, np.float32))), np.full((2, 3, 16), value))
+
+
+def test_eight_bits_are_enough_where_asked_for():
+    weights = np.random.default_rng(1).dirichlet(np.ones(11), size=(2, 3)).astype(np.float32)
+    packed = pack(weights, "u1")
+    shares = np.frombuffer(base64.b64decode(packed["data"]), "u1").reshape(packed["shape"])
+    assert (shares.max(2) == 255).all() and np.abs(shares / 255 * weights.max(2, keepdims=True) - weights).max() <= weights.max() * 0.5 / 255 + 1e-6
 
 
 def test_layers_and_heads_are_not_confused_on_the_way():
@@ -109,7 +119,7 @@ def test_the_lens_prefers_the_end_then_the_later_layers_and_names_few(photo):
 def test_the_crop_lies_on_the_picture_that_travels_as_on_the_original(size, tiny):
     x, y = np.meshgrid(np.linspace(0, 255, size[0]), np.linspace(0, 255, size[1]))
     result = explain(Image.fromarray(np.stack((x, y, 0 * x), 2).astype(np.uint8)), tiny)
-    shown, crop = in_view(result)
+    shown, crop = in_view(result.picture, result.geometry)
     assert max(shown.size) <= LONGEST_SIDE and min(shown.size) >= 1
     top, left, bottom, right = crop
     assert -1e-6 <= top < bottom <= shown.height + 1e-6 and -1e-6 <= left < right <= shown.width + 1e-6
@@ -121,7 +131,8 @@ def test_the_crop_lies_on_the_picture_that_travels_as_on_the_original(size, tiny
 
 
 def test_of_a_very_long_picture_only_the_surroundings_of_the_crop_travel(tiny):
-    shown, crop = in_view(explain(Image.new("RGB", (4000, 120)), tiny))
+    result = explain(Image.new("RGB", (4000, 120)), tiny)
+    shown, crop = in_view(result.picture, result.geometry)
     assert shown.size == (400, 120) and np.allclose(crop, (0, 100, 120, 300))
 
 

@@ -9,7 +9,7 @@ import gradio
 import pytest
 
 from vitdemo import checkpoint, settings
-from vitdemo.config import PRESETS, SIZES
+from vitdemo.presets import PRESETS, SIZES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,19 +7,22 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from vitdemo.runs import RunError, RunFolder, Scheduler, Status, new_id, train_command
+from vitdemo import shelf
+from vitdemo.runs import RunError, RunFolder, Scheduler, Status, last_lines, new_id, train_command
 
 ROOT = Path(__file__).resolve().parent.parent
 WITHIN = 20     # seconds after which a condition counts as never met
 
 START = """
 import os, sys, time
-from vitdemo.runs import RunFolder, watch_parent
+from vitdemo.child import watch_parent
+from vitdemo.runfolder import RunFolder
 run = RunFolder(sys.argv[1])
 run.write_status(state="running", pid=os.getpid(), step=1)
 """
@@ -31,6 +34,10 @@ while not run.stop_requested():
 run.write_status(state="stopped")
 """
 IGNORE = START + "time.sleep(600)\n"
+LEARN = START + """
+(run.path / "last.pt").write_text("everything")
+run.write_status(step=5, best_accuracy=0.25)
+"""
 LINGER = START + "run.write_status(state='finished')\ntime.sleep(600)\n"
 
 
@@ -78,6 +85,11 @@ def planted(home, *, age=0.0, **status):
     for name in ("config.json", "log.jsonl"):
         os.utime(folder.path / name, (time.time() - age,) * 2)
     return folder
+
+
+def held(home):
+    """Everything in a folder of runs but the schedulers' own locks: runs, and what is left of half-made ones."""
+    return [path for path in home.iterdir() if path.is_dir()]
 
 
 # ---- the folder ----------------------------------------------------------------------------------------------------
@@ -169,12 +181,52 @@ def test_a_broken_line_is_left_out_and_a_torn_one_does_not_swallow_the_next(tmp_
 
 def test_a_stop_can_be_asked_for_and_withdrawn(tmp_path):
     folder = RunFolder(tmp_path)
-    assert not folder.stop_requested()
+    assert not folder.stop_requested() and not folder.stopped_by_person()
     folder.request_stop()
     folder.request_stop()
-    assert folder.stop_requested()
+    assert folder.stop_requested() and not folder.stopped_by_person()
+    folder.request_stop("person")
+    folder.request_stop()                               # what a person wanted stays wanted
+    assert folder.stopped_by_person()
     folder.withdraw_stop()
-    assert not folder.stop_requested()
+    assert not folder.stop_requested() and not folder.stopped_by_person()
+
+
+def test_the_film_is_read_like_the_log(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.frames() == ([], 0) and folder.scene() is None
+    folder.write_scene({"layers": 2})
+    folder.add_frame({"step": 0})
+    frames, offset = folder.frames()
+    folder.add_frame({"step": 9})
+    assert (folder.scene(), frames, folder.frames(offset)[0]) == ({"layers": 2}, [{"step": 0}], [{"step": 9}])
+    (folder.film / "scene.json").write_text("[1]")
+    assert folder.scene() is None
+
+
+def test_mistakes_are_kept_for_two_parts_and_no_other(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert [folder.mistakes(part).name for part in ("validation", "test")] == ["mistakes-validation.safetensors", "mistakes-test.safetensors"]
+    for part in ("", "../x", None, "train"):
+        with pytest.raises(RunError, match="validation and the test part"):
+            folder.mistakes(part)
+
+
+@pytest.mark.parametrize(("config", "name"), [
+    ({"title": "My cats & dogs, 2nd try!"}, "my-cats-dogs-2nd-try"), ({"title": "", "model": "vit-micro"}, "vit-micro"), ({"title": "\u732b/../x"}, "x"),
+    ({"title": "\u732b"}, "model"), ({"title": 7}, "model"), ({"title": "ab " * 40}, ("ab-" * 14)[:40].strip("-"))])
+def test_a_checkpoint_is_taken_home_under_a_name_that_any_system_takes(tmp_path, config, name):
+    folder = RunFolder(tmp_path).create(config)
+    folder.write_status(created=1_700_000_000)
+    assert folder.checkpoint_name == f"vitdemo-{name}-2023-11-{time.localtime(1_700_000_000).tm_mday}.safetensors"
+
+
+def test_the_last_lines_that_a_process_printed_hold_no_paths(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert last_lines(folder) == []
+    folder.output.write_bytes(b"one\n\n 10%\r 20%\nTraceback:\n  File \"/srv/app/train.py\", line 3, in fit\nOSError: C:\\data\\x.zip \xff\n" + b"y" * 999)
+    assert last_lines(folder) == ["one", " 20%", "Traceback:", '  File "train.py", line 3, in fit', "OSError: x.zip \ufffd", "y" * 300]
+    assert last_lines(folder, 2) == ["OSError: x.zip \ufffd", "y" * 300]
 
 
 # ---- the scheduler -------------------------------------------------------------------------------------------------
@@ -290,7 +342,7 @@ def test_runs_start_oldest_first_and_never_more_than_the_limit(make, tmp_path):
     assert [scheduler.position(run_id) for run_id in ids] == [1, 2, 3, 4, 5]
     with pytest.raises(RunError, match="5 training runs going on or waiting"):
         scheduler.submit({})
-    assert len(list((tmp_path / "runs").iterdir())) == 5
+    assert len(held(tmp_path / "runs")) == 5
     follow(scheduler, ids[0], "running")
     follow(scheduler, ids[1], "running")
     assert [scheduler.position(run_id) for run_id in ids] == [0, 0, 1, 2, 3]
@@ -302,7 +354,7 @@ def test_runs_start_oldest_first_and_never_more_than_the_limit(make, tmp_path):
 def test_two_schedulers_on_one_home_start_a_run_once_and_share_the_limit(make):
     first, second = make(OBEY), make(OBEY)
     run_id, waiting = first.submit({}), second.submit({})
-    stale_view = second._runs()
+    stale_view = second._shelf.live()
     first.tick()
     assert not second._start(stale_view[0][0])
     follow(second, run_id, "running")
@@ -324,23 +376,23 @@ def test_ids_cannot_be_guessed():
     assert len(ids) == 100 and all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
 
 
-def test_a_new_scheduler_adopts_fresh_runs_fails_silent_ones_and_starts_queued_ones(make, tmp_path):
+def test_a_new_scheduler_adopts_fresh_runs_settles_silent_ones_and_starts_queued_ones(make, tmp_path):
     home = tmp_path / "runs"
     fresh, silent = planted(home, state="running", age=5), planted(home, state="running", age=60)
     logging_only, asked = planted(home, state="starting", age=60), planted(home, state="running", age=60)
     logging_only.log({"step": 2})
-    asked.request_stop()
+    asked.request_stop("person")
     queued = planted(home, state="queued", age=1000)
     scheduler = make(limit=2)
     scheduler.tick()
-    assert [run.status().state for run in (fresh, silent, logging_only, asked)] == ["running", "failed", "starting", "stopped"]
-    assert silent.status().message == "The run was interrupted."
+    assert [run.status().state for run in (fresh, silent, logging_only, asked)] == ["running", "stopped", "starting", "stopped"]
+    assert (silent.status().message, asked.status().message) == ("The run was interrupted.", "Stopped.")
     assert queued.status().state == "queued"            # the two adopted runs fill the limit
     fresh.write_status(state="finished")
     follow(scheduler, queued.id, "finished")
 
 
-def test_a_run_whose_scheduler_died_between_claim_and_start_is_failed(make, tmp_path):
+def test_a_run_whose_scheduler_died_between_claim_and_start_was_interrupted(make, tmp_path):
     run, old = planted(tmp_path / "runs", state="queued"), time.time() - 60
     (run.path / "claim").touch()
     scheduler = make()
@@ -348,7 +400,7 @@ def test_a_run_whose_scheduler_died_between_claim_and_start_is_failed(make, tmp_
     assert run.status().state == "queued"
     os.utime(run.path / "claim", (old, old))
     scheduler.tick()
-    assert (run.status().state, run.status().message) == ("failed", "The run was interrupted.")
+    assert (run.status().state, run.status().message) == ("stopped", "The run was interrupted.")
 
 
 def test_old_runs_that_are_over_are_deleted_and_nothing_else(make, tmp_path):
@@ -380,7 +432,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_half_run(make, tmp_path, monk
         patch.setattr(os, "replace", full)
         with pytest.raises(RunError, match=r"^The run could not be saved: [^/]+\.$"):
             scheduler.submit({})
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert held(tmp_path / "runs") == []
 
 
 def test_the_background_thread_survives_errors_and_complains_once(make, caplog):
@@ -412,7 +464,8 @@ def test_closing_stops_the_children_and_keeps_the_queue(make, source):
     follow(scheduler, running, "running")
     scheduler.close(patience=0.3 if source == IGNORE else 5)
     assert [state(scheduler, run_id) for run_id in (running, waiting)] == ["stopped", "queued"]
-    assert not alive(scheduler.read(running).status().pid)
+    assert scheduler.read(running).status().message == "The run was interrupted."
+    assert not alive(scheduler.read(running).status().pid) and not list(scheduler.home.glob(".server-*"))
 
 
 def test_watching_the_parent_does_not_hinder_a_clean_exit(tmp_path):
@@ -420,6 +473,257 @@ def test_watching_the_parent_does_not_hinder_a_clean_exit(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     code = child.wait(WITHIN)                           # while our end of its input is still open
     assert (code, *child.communicate()) == (0, b"", b"")
+
+
+# ---- what a visitor may ask for ------------------------------------------------------------------------------------
+
+def test_files_are_there_when_a_run_is_queued(make):
+    scheduler = make()
+    folder = scheduler.read(scheduler.submit({"steps": 7}, {"film/subject-0.png": b"picture", "film/subject-1.png": b""}))
+    assert folder.status().state == "queued" and folder.config() == {"steps": 7}
+    assert {path.name: path.read_bytes() for path in folder.film.iterdir()} == {"subject-0.png": b"picture", "subject-1.png": b""}
+
+
+@pytest.mark.parametrize("name", ["config.json", "film/../x.png", "/film/a.png", "film/a.png/b", "film/a.json", "film\\a.png", "film/A.png\n", "", "film/.png", "stop"])
+def test_a_run_takes_no_file_of_another_name(make, tmp_path, name):
+    scheduler = make()
+    with pytest.raises(RunError, match="cannot take a file"):
+        scheduler.submit({}, {"film/subject-0.png": b"", name: b"x"})
+    assert not (tmp_path / "runs").exists()
+
+
+def at_once(action, arguments):
+    """Call `action` with each of the arguments, all at the same moment; returns what each said (a RunError as its sentence)."""
+    gate, said = threading.Barrier(len(arguments)), [None] * len(arguments)
+
+    def one(index):
+        gate.wait()
+        try:
+            said[index] = action(arguments[index])
+        except RunError as error:
+            said[index] = f"refused: {error}"
+
+    threads = [threading.Thread(target=one, args=(index,)) for index in range(len(arguments))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WITHIN)
+    return said
+
+
+def test_of_two_tabs_that_start_at_once_only_one_does(make):
+    scheduler, secret = make(), new_id()
+    said = at_once(lambda _: scheduler.submit({}, mine=[secret, None, "nonsense"], only_one=True), range(8))
+    assert sorted(one.startswith("refused") for one in said) == [False] + [True] * 7
+    assert [one for one in said if "refused" in one][0] == "refused: One of your runs is still going on: wait for its end, or stop it."
+    run_id = next(one for one in said if "refused" not in one)
+    for mine in ([run_id], [new_id(), secret]):
+        with pytest.raises(RunError, match="still going on"):
+            scheduler.submit_all([{}, {}], mine=mine, only_one=True)
+    scheduler.submit({}, mine=[new_id()], only_one=True)                    # another visitor's
+    for mine in ([new_id()], [secret]):                                     # or one who may have several
+        scheduler.stop(scheduler.submit({}, mine=mine))
+    scheduler.stop(run_id)
+    assert scheduler.submit({}, mine=[run_id, secret], only_one=True)
+
+
+def test_two_schedulers_never_take_more_runs_than_there_are_places(make, tmp_path):
+    schedulers = make(queue=2), make(queue=2)
+    said = at_once(lambda index: schedulers[index % 2].submit({"steps": index}), range(8))
+    assert sum("refused" in one for one in said) == 5 and len(held(tmp_path / "runs")) == 3
+
+
+def test_a_race_is_queued_whole_or_not_at_all(make, tmp_path, monkeypatch):
+    scheduler = make(queue=4)
+    first = scheduler.submit({})
+    ids = scheduler.submit_all([{"seed": seed} for seed in range(3)])
+    assert [scheduler.position(run_id) for run_id in (first, *ids)] == [1, 2, 3, 4]
+    assert [scheduler.read(run_id).config()["seed"] for run_id in ids] == [0, 1, 2]
+    with pytest.raises(RunError, match="These 2 runs need 2 places and 1 is free, with 4 training runs going on or waiting"):
+        scheduler.submit_all([{}, {}])
+    works, calls = os.rename, []
+
+    def second_fails(*names):
+        calls.append(names)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        works(*names)
+
+    scheduler.queue = 9
+    monkeypatch.setattr(os, "rename", second_fails)
+    with pytest.raises(RunError, match=r"^The run could not be saved: [^/]+\.$"):
+        scheduler.submit_all([{}, {}, {}])
+    assert sorted(path.name for path in held(tmp_path / "runs")) == sorted([first, *ids]) and len(calls) > 1
+
+
+def test_a_run_that_failed_goes_on_with_its_numbers_after_those_that_wait(make):
+    scheduler = make(LEARN + "sys.exit('out of luck') if not run.resuming() else run.write_status(state='finished')")
+    run_id = scheduler.submit({})
+    follow(scheduler, run_id, "failed")
+    folder = scheduler.read(run_id)
+    assert folder.resumable() and "--resume" not in train_command(folder)
+    waiting = scheduler.submit({})
+    scheduler.resume(run_id)
+    status = folder.status()
+    assert (status.state, status.message, status.step, status.best_accuracy, status.pid) == ("queued", "Waiting to go on.", 5, 0.25, None)
+    assert [scheduler.position(one) for one in (waiting, run_id)] == [1, 2]
+    assert train_command(folder)[-2:] == ["--from-run", "--resume"]
+    follow(scheduler, waiting, "failed")
+    follow(scheduler, run_id, "finished")
+    assert not folder.resumable()
+    for attempt, sentence in ((run_id, "reached its end"), (new_id(), "no such run")):
+        with pytest.raises(RunError, match=sentence):
+            scheduler.resume(attempt)
+
+
+def test_a_run_cannot_go_on_while_it_does_or_without_anything_saved_or_without_a_place(make):
+    scheduler = make(OBEY, queue=1)
+    run_id = scheduler.submit({})
+    for _ in range(2):
+        with pytest.raises(RunError, match="still going on"):
+            scheduler.resume(run_id)
+        follow(scheduler, run_id, "running")
+    scheduler.stop(run_id)
+    follow(scheduler, run_id, "stopped")
+    until(lambda: not scheduler._children, tick=scheduler.tick)
+    with pytest.raises(RunError, match="before its first look"):
+        scheduler.resume(run_id)
+    scheduler.read(run_id).last.write_text("everything")
+    others = [scheduler.submit({}), scheduler.submit({})]
+    with pytest.raises(RunError, match="No place is free"):
+        scheduler.resume(run_id)
+    assert state(scheduler, run_id) == "stopped" and scheduler.read(run_id).stop_requested()
+    for one in others:
+        scheduler.stop(one)
+    with pytest.raises(RunError, match="still going on"):
+        scheduler.submit({}, mine=[run_id], only_one=True) if not scheduler.resume(run_id) else None
+    follow(scheduler, run_id, "running")                # the earlier wish to stop is forgotten
+    scheduler.stop(run_id)
+    follow(scheduler, run_id, "stopped")
+
+
+def test_a_process_that_lingers_after_its_last_word_is_gone_before_its_run_goes_on(make):
+    scheduler = make(LEARN + "run.write_status(state='stopped')\ntime.sleep(600)\n", grace=0.2)
+    run_id = scheduler.submit({})
+    follow(scheduler, run_id, "stopped")
+    with pytest.raises(RunError, match="still ending"):
+        scheduler.resume(run_id)
+    until(lambda: not scheduler._children, tick=scheduler.tick)
+    scheduler.resume(run_id)
+    assert state(scheduler, run_id) == "queued"
+
+
+@pytest.mark.parametrize("source", [OBEY, IGNORE])
+def test_a_deleted_run_is_gone_with_its_process(make, tmp_path, source):
+    scheduler = make(source)
+    run_id, waiting = scheduler.submit({}), scheduler.submit({})
+    follow(scheduler, run_id, "running")
+    pid, began = scheduler.read(run_id).status().pid, time.monotonic()
+    for one in (waiting, run_id):
+        scheduler.delete(one)
+        with pytest.raises(RunError, match="no such run"):
+            scheduler.read(one)
+    assert time.monotonic() - began < 2 and not alive(pid) and held(tmp_path / "runs") == []
+    scheduler.tick()
+    again = scheduler.submit({})
+    follow(scheduler, again, "running")                 # its place is free
+    with pytest.raises(RunError, match="no such run"):
+        scheduler.delete(run_id)
+
+
+def test_a_run_of_another_server_is_deleted_once_it_has_ended(make, tmp_path):
+    first, second = make(OBEY), make(OBEY)
+    run_id = first.submit({})
+    follow(first, run_id, "running")
+    first.start()
+    second.delete(run_id)
+    assert held(tmp_path / "runs") == []
+    silent = planted(tmp_path / "runs", state="running")
+    with pytest.raises(RunError, match="still ending"):
+        second.delete(silent.id)
+    assert silent.stopped_by_person()
+
+
+def test_a_checkpoint_becomes_a_run_that_is_over(make, tmp_path):
+    scheduler = make(limit=0, queue=0)                  # it trains nothing, so it needs no place
+    (tmp_path / "odd; name.pt").write_bytes(b"\x00 not a checkpoint" * 999)
+    run_id = scheduler.adopt(tmp_path / "odd; name.pt", " My\nmodel\x00 \u202e " + "x" * 99, "from\na file")
+    folder = scheduler.read(run_id)
+    assert folder.config() == {"imported": True, "title": ("My model " + "x" * 99)[:60], "about": "from a file"}
+    status = folder.status()
+    assert (status.state, status.message, status.progress) == ("finished", "Loaded from a file.", 1.0) and abs(status.created - time.time()) < WITHIN
+    assert folder.best.read_bytes() == (tmp_path / "odd; name.pt").read_bytes()
+    assert sorted(path.name for path in folder.path.iterdir()) == ["best.safetensors", "config.json", "status.json"]
+    assert not folder.resumable()
+    with pytest.raises(RunError, match="reached its end"):
+        scheduler.resume(run_id)
+    scheduler.delete(run_id)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders, and links only for some")
+def test_what_is_no_file_is_not_taken_in(make, tmp_path):
+    scheduler = make()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("none", "link", "pipe", ".", "\0"):
+        with pytest.raises(RunError, match=r"^There is no such file to load\.$"):
+            scheduler.adopt(tmp_path / name, "x")
+    (tmp_path / "unreadable").write_text("s")
+    (tmp_path / "unreadable").chmod(0)
+    if not os.access(tmp_path / "unreadable", os.R_OK):
+        with pytest.raises(RunError, match="could not be saved"):
+            scheduler.adopt(tmp_path / "unreadable", "x")
+    assert not (tmp_path / "runs").exists() or held(tmp_path / "runs") == []
+
+
+# ---- what time brings ----------------------------------------------------------------------------------------------
+
+IGNORE_ALL = "import signal\nfor name in ('SIGTERM', 'SIGINT', 'SIGHUP'):\n    signal.signal(getattr(signal, name, signal.SIGTERM), lambda *_: None)\n"
+
+
+def test_a_child_that_ignores_everything_is_gone_within_two_seconds_of_a_stop(make):
+    scheduler = make(IGNORE_ALL + START + "while True:\n    time.sleep(600)\n")      # with the settings that the page has
+    run_id = scheduler.submit({})
+    scheduler.start()
+    until(lambda: state(scheduler, run_id) == "running")
+    pid, began = scheduler.read(run_id).status().pid, time.monotonic()
+    scheduler.stop(run_id)
+    until(lambda: state(scheduler, run_id) == "stopped")
+    assert time.monotonic() - began < 2 and not alive(pid)
+    assert scheduler.read(run_id).status().message == "Stopped."
+
+
+def test_runs_that_are_over_are_not_read_again(make, tmp_path, monkeypatch):
+    ended = [planted(tmp_path / "runs", state="finished") for _ in range(30)]
+    going = planted(tmp_path / "runs", state="running")
+    scheduler, read = make(), []
+    scheduler.tick()
+    status = RunFolder.status
+    monkeypatch.setattr(RunFolder, "status", lambda folder: read.append(folder.id) or status(folder))
+    for _ in range(3):
+        scheduler.tick()
+    assert not {run.id for run in ended} & set(read)
+    going.write_status(state="finished")
+    scheduler.tick()
+    assert going.id in read and scheduler.submit({})
+    del read[:]
+    monkeypatch.setattr(shelf, "LOOK_AGAIN", -1.0)
+    ended[0].write_status(state="running")              # by hand, from a shell
+    scheduler.tick()
+    assert set(read) >= {ended[0].id} and not {run.id for run in ended[1:]} & set(read)
+
+
+def test_what_a_server_left_half_made_is_removed_when_it_is_old(make, tmp_path):
+    home = tmp_path / "runs"
+    old, young, other = home / f".{new_id()}.new", home / f".{new_id()}.gone", home / ".mine"
+    for path in (old, young, other):
+        (path / "film").mkdir(parents=True)
+    for path in (old, other):
+        os.utime(path, (time.time() - 7200,) * 2)
+    scheduler = make()
+    scheduler.start()
+    assert not old.exists() and young.exists() and other.exists()
 
 
 SERVER = """

@@ -1,21 +1,15 @@
-"""Training: the pieces, exact resumption, what ends a run, the command line, and a minute on real data."""
-
-import json
-import subprocess
-import sys
-from pathlib import Path
+"""Training: the pieces, exact resumption, what ends a run, frozen encoders, and three hundred steps on real data."""
 
 import pytest
 import torch
-from conftest import COLOURS
 
-from vitdemo import augment, checkpoint, data, evaluate, train, train_command
-from vitdemo.config import PRESETS, SIZES, ConfigError, Preprocessing, TrainConfig, ViTConfig
+from vitdemo import augment, data, train
+from vitdemo.cnn import SmallCNN
+from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
 from vitdemo.data import Split
 from vitdemo.model import ViT
-from vitdemo.runs import RunFolder
+from vitdemo.presets import PRESETS, SIZES
 
-ROOT = Path(__file__).resolve().parent.parent
 SMALL = ViTConfig(image=(12, 12), patch=(4, 4), dim=10, depth=2, heads=2, classes=3)
 LOOK = Preprocessing(size=(12, 12))
 
@@ -143,121 +137,53 @@ def test_five_pictures_and_a_batch_of_eight_train():
     assert steps[-1].step == 4
 
 
-def test_presets_make_plans_that_go_into_json_and_back_and_changes_are_checked():
-    for name in PRESETS:
-        wanted = train_command.plan(preset=name)
-        assert train_command.Plan.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
-    wanted = train_command.plan(preset="class", model="VIT-MICRO", minutes=1.5, changes={"dim": 48, "lr": 1e-3})
-    assert (wanted.train.minutes, wanted.vit.dim, wanted.train.lr) == (1.5, 48, 1e-3)
-    for wrong in ({"preset": "x"}, {"model": "x"}, {"minutes": 1, "epochs": 1}, {"changes": {"colour": 1}}, {"minutes": -1.0}, {"minutes": float("nan")}):
-        with pytest.raises(ConfigError):
-            train_command.plan(**wrong)
+def test_a_run_of_steps_takes_so_many_and_its_looks_carry_the_logits_they_count():
+    steps = run(TrainConfig(steps=5, batch=16, evaluations=2), fresh())
+    assert [s.step for s in steps] == [0, 1, 2, 3, 4, 5] and [s.progress for s in steps][-2:] == [0.8, 1.0]
+    looks = [s for s in steps if s.accuracy is not None]
+    assert [s.step for s in looks] == [0, 3, 5] and all(s.logits is None for s in steps if s not in looks)
+    for look in looks:
+        right = look.logits.argmax(1) == pictures(9, seed=7).labels
+        assert look.logits.shape == (9, 3) and look.logits.dtype == torch.float32 and look.accuracy == pytest.approx(right.float().mean().item())
 
 
-def arguments(colour_zip, out, *more: str) -> list[str]:
-    return ["--data", str(colour_zip), "--epochs", "2", "--threads", "1", "--set", "dim=24", "--set", "depth=2", "--set", "evaluations=2",
-            "--set", "batch=32", "--out", str(out), *more]
+@pytest.mark.parametrize("network", [ViT, SmallCNN])
+def test_a_frozen_encoder_stays_bit_by_bit_and_only_the_head_is_held_by_the_optimizers(network):
+    model = network(SMALL, torch.Generator().manual_seed(1))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    config = TrainConfig(steps=6, batch=16, freeze=True, evaluations=1)
+    state = train.State(model, config)
+    held = {id(p) for optimizer in state.optimizers for group in optimizer.param_groups for p in group["params"]}
+    assert held == {id(p) for p in model.head.parameters()}
+    run(config, model, state=state)
+    changed = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed == {"head.weight", "head.bias"}                          # a CNN's running statistics stay too
+    assert all(p.grad is None for name, p in model.named_parameters() if not name.startswith("head"))
 
 
-def test_the_command_leaves_a_run_folder_and_prints_the_best_checkpoint_last(colour_zip, tmp_path, capsys):
-    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 0
-    best = Path(capsys.readouterr().out.strip().splitlines()[-1])
-    folder = RunFolder(tmp_path / "run")
-    assert best == folder.best and folder.status().state == "finished" and folder.status().progress == 1
-    rows, _ = folder.records()
-    assert [r["accuracy"] for r in rows if r.get("accuracy") is not None] and rows[-1]["test"]["n"] == 30
-    loaded = checkpoint.load(best)
-    assert loaded.classes == tuple(sorted(COLOURS)) and loaded.provenance["test_accuracy"] == folder.status().test_accuracy
-    assert loaded.provenance["seed"] == 0 and loaded.provenance["threads"] == 1 and loaded.provenance["training_pictures"] == 171
-    assert sorted(p.name for p in folder.path.iterdir()) == ["best.safetensors", "config.json", "last.pt", "log.jsonl", "status.json"]
-
-    assert evaluate.main([str(best), "--data", str(colour_zip), "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["accuracy"] == pytest.approx(loaded.provenance["test_accuracy"]) and report["n"] == 30 and set(report["per_class"]) == set(COLOURS)
+def test_a_small_cnn_learns_three_colours():
+    steps = run(SHORT.with_(optimizer="adamw", epochs=12, lr=5e-3, label_smoothing=0.0), SmallCNN(SMALL, torch.Generator().manual_seed(1)))
+    assert steps[-1].accuracy > 0.8
 
 
-def test_the_command_refuses_in_one_sentence_and_loses_nothing(colour_zip, tmp_path, capsys):
-    out = tmp_path / "run"
-    assert train_command.main(arguments(colour_zip, out)) == 0
-    before = (out / "best.safetensors").read_bytes()
-    for more in ([], ["--resume", "--seed", "5"], ["--resume", "--model", "vit-mnist"]):
-        assert train_command.main(arguments(colour_zip, out, *more) if not more else ["--out", str(out), *more]) == 1
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    for wrong in (["--data", "nowhere"], ["--set", "dim"], ["--preset", "slow"], ["--epochs", "0"], ["--out", str(tmp_path / "new"), "--resume"]):
-        assert train_command.main(["--out", str(tmp_path / "other"), "--epochs", "1", *wrong]) == 1
-    assert not (tmp_path / "other").exists()                                # so the corrected command can use that name
-    assert (out / "best.safetensors").read_bytes() == before and RunFolder(out).status().state == "finished"
+def test_a_look_can_be_cut_short_and_a_resumed_run_makes_it_up():
+    class Enough(Exception):
+        pass
 
+    def ask():
+        if state.step == 6:
+            raise Enough
 
-@pytest.mark.parametrize("broken", [["log"], ["log", "write_status"]])
-def test_a_full_disk_ends_a_run_in_one_sentence_even_where_no_status_can_be_written(colour_zip, tmp_path, capsys, monkeypatch, broken):
-    from vitdemo.runs import RunError
-
-    def full(*_, **__):
-        raise RunError("log.jsonl could not be written (No space left on device): free some disk space or choose another folder.")
-
-    for name in broken:
-        monkeypatch.setattr(RunFolder, name, full)
-    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 1
-    assert capsys.readouterr().err.strip().splitlines() == ["log.jsonl could not be written (No space left on device): free some disk space or choose another folder."]
-
-
-def test_a_run_stopped_while_pictures_are_read_ends_at_once_as_stopped(colour_zip, tmp_path, monkeypatch):
-    from vitdemo import data as data_module
-
-    folder = RunFolder(tmp_path / "run").create(train_command.plan(data=str(colour_zip), minutes=1).to_json())
-    folder.request_stop()
-    monkeypatch.setattr(data_module, "_read_cache", lambda key: None)
-    monkeypatch.setattr(train_command.runs, "watch_parent", lambda on_end: None)
-    assert train_command.main(["--out", str(folder.path), "--from-run"]) == 0
-    assert folder.status().state == "stopped" and not folder.best.exists()
-
-
-def test_a_run_that_is_going_on_is_not_resumed_and_files_that_are_no_pictures_are_named(colour_zip, tmp_path, capsys):
-    import shutil
-    import zipfile
-
-    with zipfile.ZipFile(shutil.copy(colour_zip, tmp_path / "mine.zip"), "a") as archive:
-        archive.writestr("train/red/broken.png", b"nothing")
-    assert train_command.main(arguments(tmp_path / "mine.zip", tmp_path / "run")) == 0
-    assert "train/red/broken.png" in capsys.readouterr().out
-    RunFolder(tmp_path / "run").write_status(state="running")
-    assert train_command.main(["--out", str(tmp_path / "run"), "--resume"]) == 1
-    assert "still going on" in capsys.readouterr().err
-
-
-def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsys, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(RunFolder, "log", interrupted)
-    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 130
-    assert RunFolder(tmp_path / "run").status().state == "stopped" and "Traceback" not in capsys.readouterr().err
-    monkeypatch.setattr(train_command, "plan", interrupted)
-    assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
-
-
-def test_a_stopped_run_keeps_its_best_weights_and_goes_on_from_where_it_was(colour_zip, tmp_path, monkeypatch):
-    wanted = train_command.plan(preset="class", data=str(colour_zip), epochs=3, changes={"dim": 24, "depth": 2, "batch": 32, "threads": 1})
-    folder = RunFolder(tmp_path / "run").create(wanted.to_json())
-    folder.request_stop()
-    train_command.carry_out(folder, wanted, quiet=True)
-    assert folder.status().state == "stopped" and folder.best.exists() and folder.status().test_accuracy is None
-    monkeypatch.setenv("VITDEMO_CACHE", str(tmp_path / "another cache"))     # the pictures have to be read anew
-    assert train_command.main(["--out", str(folder.path), "--resume"]) == 0
-    assert folder.status().state == "finished" and checkpoint.load(folder.best).provenance["test_pictures"] == 30
-
-    left_alone = RunFolder(tmp_path / "alone").create(wanted.to_json())
-    train_command.carry_out(left_alone, wanted, quiet=True)
-    one, two = (torch.load(f.last, weights_only=True)["model"] for f in (folder, left_alone))
-    assert all(torch.equal(one[name], two[name]) for name in one)
-
-
-def test_the_module_runs_from_the_shell(colour_zip, tmp_path):
-    done = subprocess.run([sys.executable, "-m", "vitdemo.train", *arguments(colour_zip, tmp_path / "run")], cwd=ROOT, capture_output=True,
-                          text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip().splitlines()[-1]).is_file()
+    config = TrainConfig(steps=6, batch=16, evaluations=2)
+    model = fresh()
+    state = train.State(model, config)
+    with pytest.raises(Enough):
+        run(config, model, state=state, between=ask)
+    assert state.step == 6 and state.looks == 1 and not state.complete
+    again = train.State(fresh(), config)
+    again.load_state_dict(state.state_dict())
+    rest = run(config, again.model, state=again)
+    assert [(s.step, s.accuracy is not None) for s in rest] == [(6, True)] and again.complete and run(config, again.model, state=again) == []
 
 
 def test_three_hundred_steps_on_the_real_cifar10_beat_a_third_of_answers(real_data):

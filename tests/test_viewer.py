@@ -204,7 +204,7 @@ def test_keys_do_nothing_while_a_field_or_another_tab_has_the_focus(look):
     expect(tab.locator(".vd-readout")).to_have_text(sentence)
     assert tab.locator(".vd-opacity").input_value() == "66"
     tab.get_by_role("tab", name="Train").click()
-    tab.get_by_label("Minutes").focus()
+    tab.get_by_label("Minutes, as a slider").focus()
     press_all()
     tab.evaluate("document.activeElement.blur()")
     press_all()

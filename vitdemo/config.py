@@ -5,7 +5,7 @@ training run. Both go into JSON and back unchanged, so a checkpoint and a run fo
 """
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 Config = TypeVar("Config", bound="_Checked")
 
@@ -194,11 +194,12 @@ class Preprocessing(_Checked):
 class TrainConfig(_Checked):
     """Everything that decides a training run, next to its data and its ViTConfig.
 
-    A run ends after `minutes` of training (evaluation not counted) or after `epochs`: exactly one of them is above zero.
+    A run ends after `minutes` of training (evaluation not counted), after `epochs` or after `steps`: exactly one of them is above zero.
     """
 
     minutes: float = 0.0
     epochs: int = 0
+    steps: int = 0                    # optimizer steps
     batch: int = 128
     optimizer: Literal["muon", "adamw", "adam"] = "muon"    # "muon": the blocks' matrices by Muon, the rest by AdamW
     lr: float = 2e-3                  # AdamW / Adam
@@ -212,6 +213,7 @@ class TrainConfig(_Checked):
     flip: bool = True
     shift: int = 4                    # shifted crops: up to so many pixels each way, at full resolution
     zero_head: bool = True            # the linear head starts at zero, as in section 3.1
+    freeze: bool = False              # only the head learns
     stages: tuple[float, ...] = ()    # shares of the full side the images are trained at, in order; empty: full size only
     stage_ends: tuple[float, ...] = ()                      # shares of the budget at which each but the last stage ends
     validation: float = 0.05          # share of the training pictures held out to choose the best weights
@@ -220,14 +222,18 @@ class TrainConfig(_Checked):
     threads: int = 0                  # torch threads; 0 means every core this process may use
 
     def _check(self) -> None:
-        if (self.minutes > 0) == (self.epochs > 0):
-            raise ConfigError(f"a run needs minutes or epochs, not both or neither (minutes {self.minutes}, epochs {self.epochs})")
         _within("minutes", self.minutes, 0, 60 * 24 * 7)
         _within("epochs", self.epochs, 0, 100_000)
+        _within("steps", self.steps, 0, 100_000_000)
+        if [self.minutes > 0, self.epochs > 0, self.steps > 0].count(True) != 1:
+            raise ConfigError("a run needs one of minutes, epochs and steps, not several or none "
+                              f"(minutes {self.minutes:g}, epochs {self.epochs}, steps {self.steps})")
         _within("batch", self.batch, 1, 65536)
         for name in ("lr", "muon_lr"):
             _within(name, getattr(self, name), 1e-8, 10)
         _within("momentum", self.momentum, 0, 0.9999)
+        if self.warmup > 0.99:
+            raise ConfigError(f"warmup is a share of the run and must end before it, so it lies between 0 and 0.99, not {self.warmup:g}")
         for name in ("weight_decay", "warmup", "label_smoothing"):
             _within(name, getattr(self, name), 0, 0.99)
         _within("clip", self.clip, 0, 1e6)
@@ -242,74 +248,3 @@ class TrainConfig(_Checked):
             raise ConfigError(f"stage ends are rising shares between 0 and 1, not {self.stage_ends}")
         for share in self.stages:
             _within("stages", share, 0.01, 1)
-
-
-@dataclass(frozen=True)
-class Size:
-    """A named architecture and one line about where it comes from."""
-
-    config: ViTConfig
-    about: str
-
-
-def _paper(dim: int, depth: int, heads: int, patch: int) -> ViTConfig:
-    return ViTConfig(dim=dim, depth=depth, heads=heads, patch=(patch, patch))
-
-
-_SMALL = ViTConfig(image=(32, 32), patch=(4, 4), dim=96, depth=6, heads=3, classes=10)
-
-SIZES: dict[str, Size] = {
-    "vit-micro": Size(_SMALL, "683,242 parameters: learns CIFAR-10 on a laptop's CPU in minutes"),
-    "vit-tiny-9.5m": Size(_SMALL.with_(dim=256, depth=12, heads=8),
-                          "9,509,642 parameters: the from-scratch ViT reported at 71.82 % on CIFAR-10 after 20 epochs without augmentation"),
-    "vit-mnist": Size(ViTConfig(image=(28, 28), patch=(4, 4), channels=1, dim=8, depth=2, heads=2, classes=10, positions="sinusoidal", init="xavier"),
-                      "a ViT for digits, 7x7 patches and a width of 8: reported at 83 % on MNIST after 5 epochs"),
-    "ti/16": Size(_paper(192, 12, 3, 16), "ViT-Ti/16: 5,717,416 parameters (Touvron et al. 2021)"),
-    "s/16": Size(_paper(384, 12, 6, 16), "ViT-S/16: 22,050,664 parameters (Touvron et al. 2021)"),
-    "b/16": Size(_paper(768, 12, 12, 16), "ViT-B/16: 86,567,656 parameters (table 1)"),
-    "b/32": Size(_paper(768, 12, 12, 32), "ViT-B/32: 88,224,232 parameters (table 1)"),
-    "l/16": Size(_paper(1024, 24, 16, 16), "ViT-L/16: 304,326,632 parameters (table 1)"),
-    "l/32": Size(_paper(1024, 24, 16, 32), "ViT-L/32: 306,535,400 parameters (table 1)"),
-    "h/14": Size(_paper(1280, 32, 16, 14), "ViT-H/14: 632,045,800 parameters (table 1)"),
-}
-
-
-class Measured(NamedTuple):
-    """What runs of a preset reached; made by tests/benchmarks/presets.py on the machine of MEASURED_ON."""
-
-    threads: int
-    accuracy: float                 # on the test pictures, 0 to 1, the mean over n runs
-    n: int
-    seconds: float                  # of training
-    images_per_second: float
-
-
-MEASURED_ON = "two virtual cores of an AMD EPYC"
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A named training recipe, the model and data it is meant for, and what was measured."""
-
-    train: TrainConfig
-    size: str
-    data: str
-    about: str
-    measured: tuple[Measured, ...] = ()
-
-
-_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
-
-PRESETS: dict[str, Preset] = {
-    "quick": Preset(_CLASS.with_(minutes=1), "vit-micro", "cifar10", "one minute: a first look",
-                    (Measured(1, 0.444, 1, 60, 470), Measured(2, 0.478, 1, 62, 597))),
-    "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson",
-                    (Measured(1, 0.624, 2, 180, 511), Measured(2, 0.704, 1, 180, 967))),
-    "break": Preset(_CLASS.with_(minutes=10), "vit-micro", "cifar10", "ten minutes: fits into a break", (Measured(1, 0.756, 1, 600, 501),)),
-    "plain": Preset(TrainConfig(epochs=20, optimizer="adamw", lr=1e-3, decay="cosine", flip=False, shift=0, label_smoothing=0.0,
-                                zero_head=False),
-                    "vit-tiny-9.5m", "cifar10", "the textbook recipe: AdamW at full size, no augmentation; hours on a CPU"),
-    "mnist": Preset(TrainConfig(epochs=5, optimizer="adam", lr=5e-3, weight_decay=0.0, warmup=0.0, decay="none", flip=False, shift=0,
-                                label_smoothing=0.0, clip=0.0, zero_head=False),
-                    "vit-mnist", "mnist", "digits: plain Adam at a rate of 0.005 for five epochs", (Measured(1, 0.863, 3, 55, 5175),)),
-}

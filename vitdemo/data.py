@@ -5,6 +5,9 @@ Pictures are decoded once; the tensors are kept in the cache folder and read bac
 
 import contextlib
 import hashlib
+import json
+import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +17,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vitdemo import class_folders, downloads, settings
+from vitdemo import archive, class_folders, downloads, settings
+from vitdemo.archive import DataError
 from vitdemo.atomic import replacing
-from vitdemo.class_folders import DataError, Progress
+from vitdemo.class_folders import Progress
+
+SMALL = 1000                                    # pictures
+OWN_SET = re.compile(r"[0-9a-f]{32}\.zip")       # the file of a visitor's set, whose name is nobody else's business
 
 
 @dataclass(frozen=True)
@@ -35,13 +42,15 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named data set. `test` is None where the source has no test part; `skipped` names files that were not pictures."""
+    """A named data set. `test` is None where the source has no test part; `skipped` names files that were not pictures, `duplicates`
+    pictures that are there more than once (with the same bytes) and were counted once, so that none is learned and tested."""
 
     name: str
     classes: tuple[str, ...]
     train: Split
     test: Split | None
     skipped: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
@@ -50,6 +59,7 @@ class Part(NamedTuple):
     classes: tuple[str, ...]
     split: Split
     skipped: tuple[str, ...]
+    duplicates: tuple[str, ...]
 
 
 def load(source: str | Path, *, size: tuple[int, int] = (32, 32), channels: int = 3, progress: Progress | None = None) -> Dataset:
@@ -57,18 +67,21 @@ def load(source: str | Path, *, size: tuple[int, int] = (32, 32), channels: int 
 
     Raises DataError with a sentence when there is nothing to read, too little to train on, or no network for a download.
     """
+    name = title(source)
     train = load_part(source, "train", size=size, channels=channels, progress=progress)
     if train is None:
-        raise DataError(f"{Path(str(source)).name} holds no training pictures in class folders (one folder per class, pictures inside)")
+        raise DataError(f"{name} holds no training pictures in class folders (one folder per class, pictures inside)")
     if len(train.classes) < 2:
-        raise DataError(f"{Path(str(source)).name} has {len(train.classes)} class folder; at least 2 are needed to learn a difference")
+        raise DataError(f"{name} has {len(train.classes)} class folder with pictures; at least 2 are needed to learn a difference")
     test = load_part(source, "test", size=size, channels=channels, progress=progress)
     if test is None:
-        return Dataset(Path(str(source)).stem, train.classes, train.split, None, train.skipped)
-    if test.classes != train.classes:
-        raise DataError("the test folder does not have the same classes as the train folder: "
-                        + ", ".join(sorted(set(test.classes) ^ set(train.classes))[:4]))
-    return Dataset(Path(str(source)).stem, train.classes, train.split, test.split, train.skipped + test.skipped)
+        return Dataset(name, train.classes, train.split, None, train.skipped, train.duplicates)
+    unknown = sorted(set(test.classes) - set(train.classes))
+    if unknown:
+        raise DataError(f"the test folder does not have the same classes as the train folder: {', '.join(unknown[:4])}")
+    order = torch.tensor([train.classes.index(name) for name in test.classes])
+    return Dataset(name, train.classes, train.split, Split(test.split.images, order[test.split.labels]),
+                   train.skipped + test.skipped, train.duplicates + test.duplicates)
 
 
 def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32), channels: int = 3,
@@ -76,22 +89,33 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
     """Classes, pictures and skipped files of one part ("train" or "test"); None where the source has no such part."""
     path, name = _locate(source)
     version = class_folders.version(path) if path else "torchvision"
-    key = hashlib.sha256(repr((3, str(path or name), version, part, size, channels)).encode()).hexdigest()[:24]
+    key = hashlib.sha256(repr((4, str(path or name), version, part, size, channels)).encode("utf-8", "surrogatepass")).hexdigest()[:24]
     cached = _read_cache(key)
     if cached is not None:
         return cached
     if path is None:
         classes, pixels, labels = downloads.fetch(name, part, size=size, channels=channels, progress=progress)
-        read = Part(classes, Split(pixels, labels), ())
+        read = Part(classes, Split(pixels, labels), (), ())
     else:
-        files = [file for file in class_folders.entries(path) if file.part == part]
-        decoded = class_folders.decode(files, size=size, channels=channels, progress=progress)
+        found = class_folders.survey(path).entries
+        files = [file for file in found if file.part == part]
+        counted = None if name in downloads.KNOWN else set()                # published sets are left as they are
+        if counted is not None and part == "test" and files:
+            counted = class_folders.keys([file for file in found if file.part == "train"])
+        decoded = class_folders.decode(files, size=size, channels=channels, counted=counted, progress=progress)
         if decoded is None:
             return None
-        pixels = torch.from_numpy(decoded.images).permute(0, 3, 1, 2).contiguous()         # (N, C, rows, cols)
-        read = Part(decoded.classes, Split(pixels, torch.from_numpy(decoded.labels)), decoded.skipped)
+        split = Split(torch.from_numpy(decoded.images), torch.from_numpy(decoded.labels))
+        read = Part(decoded.classes, split, decoded.skipped, decoded.duplicates)
     _write_cache(key, read)
     return read
+
+
+def title(source: str | Path) -> str:
+    """What to call a data set: a visitor's own set by its title, a folder or zip by its name."""
+    path, name = _locate(source)
+    own = path is not None and OWN_SET.fullmatch(path.name) and path.is_file()
+    return str(archive.remark(path).get("title") or "own pictures") if own else name
 
 
 def is_local(source: str) -> bool:
@@ -100,9 +124,11 @@ def is_local(source: str) -> bool:
     return path is not None or downloads.is_here(name)
 
 
-def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
+def hold_out(split: Split, share: float, seed: int, *, small_share: float = 0.2) -> tuple[Split, Split]:
     """Cut a validation part of `share` from `split`, each class in proportion, the same for the same seed; at least one picture
-    and at most half of each class is held out, except that a class with a single picture keeps it."""
+    and at most half of each class is held out, except that a class with a single picture keeps it. Of fewer than SMALL pictures at least
+    `small_share` is held out: a twentieth of ninety would be too few to tell anything."""
+    share = max(share, small_share) if len(split) < SMALL else share
     generator = torch.Generator().manual_seed(seed)
     held = torch.zeros(len(split), dtype=torch.bool)
     for label in split.labels.unique():
@@ -131,8 +157,14 @@ def _locate(source: str | Path) -> tuple[Path | None, str]:
         if folder and (folder / f"{name}.zip").is_file():
             return folder / f"{name}.zip", name
         return None, name
-    path = Path(source).expanduser()
-    if not path.exists():
+    try:
+        path = Path(source).expanduser()
+        there = path.exists()
+    except (OSError, RuntimeError, ValueError):                             # a name that is too long, an unknown ~user, a null character
+        path, there = Path("data"), False
+    if not there and OWN_SET.fullmatch(path.name):
+        raise DataError("this set of pictures is no longer here: upload or collect it again")
+    if not there:
         raise DataError(f"there is no data set {path.name!r}: give cifar10, mnist, or the path of a folder or .zip of class folders")
     return path, path.stem
 
@@ -142,21 +174,36 @@ def _cache_file(key: str) -> Path:
 
 
 def _read_cache(key: str) -> Part | None:
+    path = _cache_file(key)
     try:
-        with safe_open(_cache_file(key), framework="pt") as file:
-            names = file.metadata()
+        with safe_open(path, framework="pt") as file:
+            names = json.loads(file.metadata()["names"])
             split = Split(file.get_tensor("images"), file.get_tensor("labels"))
-        return Part(tuple(names["classes"].split("\n")), split, tuple(filter(None, names["skipped"].split("\n"))))
-    except (OSError, SafetensorError, KeyError, TypeError):
+        with contextlib.suppress(OSError):
+            os.utime(path)                                                  # the ones used last are kept longest
+        return Part(tuple(names["classes"]), split, tuple(names["skipped"]), tuple(names["duplicates"]))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None                                                         # not there, or damaged: decoded again
 
 
 def _write_cache(key: str, part: Part) -> None:
-    if any("\n" in name for name in part.classes + part.skipped):
-        return
-    path = _cache_file(key)
+    path, most = _cache_file(key), settings.read().sets_megabytes * 10**6
+    names = json.dumps({"classes": part.classes, "skipped": part.skipped, "duplicates": part.duplicates})
     with contextlib.suppress(OSError, SafetensorError):                     # a full disk only costs the next start some seconds
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path, durable=False) as draft:
-            save_file({"images": part.split.images, "labels": part.split.labels}, draft,
-                      metadata={"classes": "\n".join(part.classes), "skipped": "\n".join(part.skipped)})
+        if _make_room(path.parent, most - part.split.images.numel()):
+            with replacing(path, durable=False) as draft:
+                save_file({"images": part.split.images, "labels": part.split.labels}, draft, metadata={"names": names})
+
+
+def _make_room(folder: Path, most: int) -> bool:
+    """Delete the decoded sets that were used longest ago until all of them take at most `most` bytes; whether that can be."""
+    found = sorted(((file.stat(), file) for file in folder.glob("*.safetensors")), key=lambda pair: pair[0].st_mtime)
+    total = sum(stat.st_size for stat, _ in found)
+    for stat, file in found:
+        if total <= most:
+            break
+        with contextlib.suppress(OSError):                                  # another process reads it, on Windows
+            file.unlink()
+            total -= stat.st_size
+    return total <= most

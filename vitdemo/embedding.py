@@ -23,15 +23,16 @@ def position_similarity(model: ViT) -> Tensor | None:
     return (p @ p.T).clamp(-1, 1).unflatten(1, grid).unflatten(0, grid)
 
 
-def filters(model: ViT, count: int = 64) -> Tensor:
+def filters(model: ViT, count: int = 64, *, strongest: bool = True) -> Tensor:
     """The `count` strongest filters of the patch embedding E of equation (1), largest norm first, (n, P, Q, C) from 0 to 1; n is `count`
-    or D if that is less.
+    or D if that is less. With `strongest` off the first ones in the model's own order, which stays while the model learns.
 
     All share one scale, so that a weak filter looks weak: 0.5 is a weight of zero, 0 or 1 the largest weight shown. Misleads: colours are
     weights on normalised channels, not colours of a picture, and the order by norm means nothing to the model.
     """
     E = _embedding(model)
-    E = E[E.norm(dim=1).argsort(descending=True, stable=True)[:_checked(count)]]
+    order = E.norm(dim=1).argsort(descending=True, stable=True) if strongest else torch.arange(len(E), device=E.device)
+    E = E[order[:_checked(count)]]
     return _pictures(model, E / E.abs().max().clamp(min=torch.finfo(E.dtype).tiny))
 
 

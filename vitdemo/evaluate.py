@@ -1,4 +1,4 @@
-"""How often a model is right: accuracy with its standard error, per class, and the confusion matrix.
+"""How often a model is right, and whether it knows: accuracy with its standard error, per class, the confusion matrix, calibration.
 
     python -m vitdemo.evaluate CHECKPOINT --data cifar10|mnist|PATH [--json]
 """
@@ -6,24 +6,44 @@
 import argparse
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitdemo import checkpoint, data
 from vitdemo.config import Preprocessing
 from vitdemo.images import normalise
-from vitdemo.model import ViT
+
+BINS = 10
+
+
+class Bin(NamedTuple):
+    """The pictures whose answer had a confidence in one tenth of 0 to 1; an empty bin is all zero."""
+
+    count: int
+    confidence: float               # mean share given to the answer, 0 to 1
+    right: float                    # share of right answers, 0 to 1
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a model did on n labelled pictures. `confusion[i][j]` counts pictures of class i that were called j."""
+    """What a model did on n labelled pictures. `confusion[i][j]` counts pictures of class i that were called j; `calibration` has one
+    bin for each tenth of confidence, lowest first."""
 
     classes: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
+    calibration: tuple[Bin, ...] = ()
+
+    @classmethod
+    def of(cls, logits: Tensor, labels: Tensor, classes: tuple[str, ...]) -> "Report":
+        """Compare the largest of each picture's `logits` (N, K) with its label (N,)."""
+        K = len(classes)
+        confidence, answers = logits.double().softmax(1).max(1)
+        counts = torch.bincount(labels * K + answers, minlength=K * K).view(K, K)
+        return cls(classes, tuple(tuple(row) for row in counts.tolist()), _calibration(confidence, answers == labels))
 
     @property
     def n(self) -> int:
@@ -44,28 +64,49 @@ class Report:
         """Share of right answers among the pictures of each class; None for a class without pictures."""
         return {name: row[i] / sum(row) if sum(row) else None for i, (name, row) in enumerate(zip(self.classes, self.confusion))}
 
+    @property
+    def expected_calibration_error(self) -> float:
+        """How far confidence and accuracy lie apart, averaged over the pictures (Guo et al. 2017, equation (3)); 0 to 1."""
+        return sum(part.count * abs(part.right - part.confidence) for part in self.calibration) / self.n
+
     def to_json(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy, "standard_error": self.standard_error, "n": self.n, "per_class": self.per_class,
-                "classes": list(self.classes), "confusion": [list(row) for row in self.confusion]}
+                "classes": list(self.classes), "confusion": [list(row) for row in self.confusion],
+                "calibration": [list(part) for part in self.calibration], "ece": self.expected_calibration_error}
+
+
+def _calibration(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
+    """Ten bins of equal width, ((m-1)/10, m/10] as in Guo et al. 2017, of `confidence` (N,) and whether each answer was `right` (N,)."""
+    place = (confidence * BINS).ceil().long().clamp(1, BINS) - 1
+    counts = torch.bincount(place, minlength=BINS)
+    sums = [torch.bincount(place, weights=values.double(), minlength=BINS) / counts.clamp(min=1) for values in (confidence, right)]
+    return tuple(Bin(*values) for values in zip(counts.tolist(), *(total.tolist() for total in sums), strict=True))
 
 
 @torch.inference_mode()
-def predict(model: ViT, images: Tensor, preprocessing: Preprocessing, batch: int = 64) -> Tensor:
-    """Logits (N, K) for uint8 `images` (N, C, rows, cols), in evaluation mode."""
-    was_training = model.training
+def predict(model: nn.Module, images: Tensor, preprocessing: Preprocessing, batch: int = 64, *,
+            between: Callable[[], None] | None = None) -> Tensor:
+    """Logits (N, K), float32 on the CPU, for uint8 `images` (N, C, rows, cols), in evaluation mode, on the model's device.
+
+    `between` is called before every batch: what it raises ends the work there, so that nobody who asked for an end waits for all of it.
+    """
+    was_training, device = [part.training for part in model.modules()], next(model.parameters()).device
     model.eval()
+    logits = []
     try:
-        return torch.cat([model(normalise(chunk, preprocessing)) for chunk in images.split(batch)])
+        for chunk in images.split(batch):
+            if between is not None:
+                between()
+            logits.append(model(normalise(chunk.to(device), preprocessing)).float().cpu())
     finally:
-        model.train(was_training)
+        for part, training in zip(model.modules(), was_training, strict=True):
+            part.training = training                                        # a frozen encoder stays in evaluation mode
+    return torch.cat(logits)
 
 
-def evaluate(model: ViT, split: data.Split, preprocessing: Preprocessing, classes: tuple[str, ...]) -> Report:
+def evaluate(model: nn.Module, split: data.Split, preprocessing: Preprocessing, classes: tuple[str, ...]) -> Report:
     """Compare the model's first answer with the label of every picture."""
-    K = len(classes)
-    answers = predict(model, split.images, preprocessing).argmax(1)
-    counts = torch.bincount(split.labels * K + answers, minlength=K * K).view(K, K)
-    return Report(classes, tuple(tuple(row) for row in counts.tolist()))
+    return Report.of(predict(model, split.images, preprocessing), split.labels, classes)
 
 
 def labels_in_order(split: data.Split, names: tuple[str, ...], wanted: tuple[str, ...]) -> data.Split:
@@ -105,6 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps({**report.to_json(), "part": which}))
         return 0
     print(f"accuracy {report.accuracy:.2%} ± {report.standard_error:.2%} (standard error, n = {report.n}, the {which} part)")
+    print(f"expected calibration error {report.expected_calibration_error:.2%} (confidence against accuracy, {BINS} bins)")
     for name, share in report.per_class.items():
         print(f"  {name:<20.20} {'no pictures' if share is None else f'{share:.1%}'}")
     return 0

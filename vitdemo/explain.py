@@ -14,6 +14,7 @@ from torch import Tensor
 from vitdemo import attention, checkpoint
 from vitdemo.attention import HeadFacts
 from vitdemo.checkpoint import Loaded
+from vitdemo.config import ViTConfig
 from vitdemo.geometry import Geometry
 from vitdemo.images import Input, open_picture, to_input
 from vitdemo.model import Trace, ViT
@@ -151,9 +152,13 @@ def describe(loaded: Loaded, seen: Input, trace: Trace, *, picture: Image.Image,
         classes=loaded.classes, probabilities=trace.logits.softmax(-1)[0].numpy(), lens=trace.lens.softmax(-1)[0].numpy(),
         attention=maps.patches[0].numpy(), prefix_attention=maps.prefix[0].numpy(),
         picture=picture, seen=seen.seen, geometry=seen.geometry, notes=notes,
-        reader="the class token" if loaded.config.pool == "cls" else "the average patch", model=loaded.name,
-        loaded=loaded, tensor=seen.tensor, trace=trace,
+        reader=reader_name(loaded.config), model=loaded.name, loaded=loaded, tensor=seen.tensor, trace=trace,
     )
+
+
+def reader_name(config: ViTConfig) -> str:
+    """Whose attention is shown: the class token's, or the patches' on average where the classifier averages them."""
+    return "the class token" if config.pool == "cls" else "the average patch"
 
 
 def untrained(loaded: Loaded, seed: int = 0) -> Loaded:

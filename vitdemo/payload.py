@@ -12,9 +12,9 @@ from PIL import Image
 
 from vitdemo.config import ViTConfig
 from vitdemo.explain import Explanation
+from vitdemo.geometry import Geometry
 
 LONGEST_SIDE = 640                              # of the picture that travels, in pixels
-STEPS = 65535                                   # of a packed weight
 NAMES = 1000                                    # classes whose names travel
 LENS_CLASSES = 6                                # classes drawn layer by layer
 
@@ -22,7 +22,7 @@ LENS_CLASSES = 6                                # classes drawn layer by layer
 def payload(explanation: Explanation, *, key: str = "", about: str = "", truth: str = "") -> dict[str, Any]:
     """The value of the viewer: about 50 to 100 kB. `key` is what the page asks more about this result by, `about` says which model,
     `truth` the true label if known."""
-    shown, crop = in_view(explanation)
+    shown, crop = in_view(explanation.picture, explanation.geometry)
     layers, heads, rows, cols = explanation.attention.shape
     config = explanation.loaded.config
     return {
@@ -36,12 +36,13 @@ def payload(explanation: Explanation, *, key: str = "", about: str = "", truth: 
     }
 
 
-def pack(weights: np.ndarray) -> dict[str, Any]:
-    """An array (layers, heads, T) of weights, in a fifth of the space: per head its largest weight, and 16-bit shares of it."""
+def pack(weights: np.ndarray, kind: str = "<u2") -> dict[str, Any]:
+    """An array (layers, heads, T) of weights, in a fifth of the space: per head its largest weight, and shares of it as whole numbers of
+    `kind`, 16 bits where nothing else is said."""
     layers, heads, tokens = weights.shape
     highs = weights.max(2)
     shares = weights / np.where(highs > 0, highs, 1)[..., None]
-    data = np.round(shares.clip(0, 1) * STEPS).astype("<u2").tobytes()
+    data = np.round(shares.clip(0, 1) * np.iinfo(kind).max).astype(kind).tobytes()
     return {"shape": [layers, heads, tokens], "highs": highs.ravel().tolist(), "data": base64.b64encode(data).decode()}
 
 
@@ -61,14 +62,15 @@ def prefix_names(config: ViTConfig) -> list[str]:
     return names + [f"register {i + 1}" for i in range(config.registers)]
 
 
-def in_view(explanation: Explanation) -> tuple[Image.Image, list[float]]:
-    """The picture as it travels, and the model's crop on it. Of a very long picture only the surroundings of the crop are shown."""
-    first_row, first_col, last_row, last_col = explanation.geometry.window()
-    shown = explanation.picture.crop((first_col, first_row, last_col, last_row))
+def in_view(picture: Image.Image, geometry: Geometry, longest: int = LONGEST_SIDE) -> tuple[Image.Image, list[float]]:
+    """The picture as it travels, at most `longest` pixels a side, and the model's crop on it. Of a very long picture only the surroundings
+    of the crop are shown."""
+    first_row, first_col, last_row, last_col = geometry.window()
+    shown = picture.crop((first_col, first_row, last_col, last_row))
     tall, wide = shown.height, shown.width
-    shown.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    shown.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     scale = shown.height / tall, shown.width / wide
-    return shown, [(edge - start) * scale[i % 2] for i, (edge, start) in enumerate(zip(explanation.geometry.crop, (first_row, first_col) * 2, strict=True))]
+    return shown, [(edge - start) * scale[i % 2] for i, (edge, start) in enumerate(zip(geometry.crop, (first_row, first_col) * 2, strict=True))]
 
 
 def data_url(image: Image.Image, kind: str) -> str:

@@ -5,7 +5,9 @@ The truth is on disk, so a run outlives a refresh, a second tab and a restart of
     config.json        what was asked for                  best.safetensors   the best weights so far
     status.json        where it stands, always whole       last.pt            everything needed to go on
     log.jsonl          one JSON object per line            film/              pictures taken at each evaluation
-    output.txt         what the child process printed      stop               exists once somebody asked for an end
+    output.txt         what the child process printed      mistakes-*         what the model got wrong, with pictures
+    stop               exists once an end was asked for    resume             exists once it was told to go on
+    claim              which server looks after its process
 
 While its process lives, only the trainer writes a run's status; before and after that, only the scheduler does.
 """
@@ -13,19 +15,20 @@ While its process lives, only the trainer writes a run's status; before and afte
 from __future__ import annotations
 
 import contextlib
-import json
-import math
-import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitdemo.atomic import patiently, replacing
+from vitdemo import jsonfile
+from vitdemo.runstatus import STATES, Status
 
-STATES = ("queued", "starting", "running", "finished", "stopped", "failed")
+__all__ = ["PERSON", "STATES", "RunError", "RunFolder", "Status", "new_id"]
+
+PERSON = "person"                         # who asked for an end, where it was not the end of the server that did
 
 
 class RunError(ValueError):
@@ -37,40 +40,6 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
-@dataclass(frozen=True)
-class Status:
-    """Where a run stands. Numbers that nobody has written yet are None, or 0 where zero is true."""
-
-    state: str = "starting"               # one of STATES
-    message: str = ""                     # one sentence for the reader
-    step: int = 0
-    epoch: float = 0
-    seconds: float = 0                    # of training so far
-    seconds_left: float | None = None
-    images_per_second: float | None = None
-    best_accuracy: float | None = None    # 0 to 1, on the validation part
-    test_accuracy: float | None = None    # 0 to 1, on the test part, once at the end
-    progress: float = 0                   # 0 to 1
-    pid: int | None = None
-    time: float = 0                       # when this was written, seconds since 1970
-    created: float = 0                    # when the run was submitted, seconds since 1970
-
-    @property
-    def over(self) -> bool:
-        """Whether the run has ended, in whatever way."""
-        return self.state in ("finished", "stopped", "failed")
-
-    @classmethod
-    def from_json(cls, values: Any) -> Status:
-        """What can be used of `values`: unknown names and values of the wrong kind are ignored."""
-        known = {}
-        for spec in fields(cls) if isinstance(values, dict) else ():
-            value, kind = values.get(spec.name), str if spec.name in ("state", "message") else (int, float)
-            if isinstance(value, kind) and not isinstance(value, bool) and (spec.name != "state" or value in STATES):
-                known[spec.name] = value
-        return cls(**known)
-
-
 @contextlib.contextmanager
 def _saving(name: str) -> Iterator[None]:
     """Turn a full disk or a forbidden folder into one sentence."""
@@ -79,32 +48,6 @@ def _saving(name: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise RunError(f"{name} could not be written ({reason}): free some disk space or choose another folder.") from error
-
-
-def _to_text(value: Any) -> str:
-    """JSON in one line. Numbers that JSON does not know (NaN, infinity) become null."""
-    def plain(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: plain(inner) for key, inner in item.items()}
-        if isinstance(item, (list, tuple)):
-            return [plain(inner) for inner in item]
-        return None if isinstance(item, float) and not math.isfinite(item) else item
-
-    return json.dumps(plain(value), allow_nan=False)
-
-
-def _write(path: Path, value: Any) -> None:
-    """Write `value` so that a reader sees the old file or the new one, never half of it."""
-    with _saving(path.name), replacing(path, durable=False) as draft:       # a status is written twice a second
-        draft.write_text(_to_text(value), encoding="utf-8")
-
-
-def _read(path: Path) -> Any:
-    """The JSON value in a file, or None if there is none or it is damaged."""
-    try:
-        return json.loads(patiently(lambda: path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError):
-        return None
 
 
 @dataclass(frozen=True)
@@ -128,7 +71,7 @@ class RunFolder:
 
     @property
     def last(self) -> Path:
-        """Weights, optimizer, schedule and random state of the last step: what is needed to go on."""
+        """Weights, optimizer, schedule and random state of the last look: what is needed to go on."""
         return self.path / "last.pt"
 
     @property
@@ -141,68 +84,110 @@ class RunFolder:
         """What the child process printed."""
         return self.path / "output.txt"
 
+    @property
+    def checkpoint_name(self) -> str:
+        """A file name for the best weights when somebody takes them home: `vitdemo-<title>-<date>.safetensors`."""
+        config = jsonfile.read(self.path / "config.json")
+        titles = [config.get(name) for name in ("title", "model")] if isinstance(config, dict) else []
+        title = next((title for title in titles if title and isinstance(title, str)), "")
+        title = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
+        return f"vitdemo-{title or 'model'}-{time.strftime('%Y-%m-%d', time.localtime(self.status().created or None))}.safetensors"
+
+    def mistakes(self, part: str) -> Path:
+        """Where the mistakes on the "validation" or the "test" part are kept. Raises RunError for another part."""
+        if part not in ("validation", "test"):
+            raise RunError(f"Mistakes are kept for the validation and the test part, not for {part!r:.40}.")
+        return self.path / f"mistakes-{part}.safetensors"
+
     def create(self, config: dict[str, Any]) -> RunFolder:
         """Make the folder and write what was asked for. Raises RunError where there is a run already, or no room."""
         if (self.path / "config.json").exists():
             raise RunError(f"{self.id} already holds a run: choose another folder, or go on with that run.")
         with _saving(self.id):
             self.path.mkdir(parents=True, exist_ok=True)
-        _write(self.path / "config.json", config)
+        with _saving("config.json"):
+            jsonfile.write(self.path / "config.json", config)
         return self
 
     def log(self, record: dict[str, Any]) -> None:
-        """Append one line to the log, at once on disk. A line torn by an earlier crash is closed first."""
-        with _saving("log.jsonl"), (self.path / "log.jsonl").open("ab+") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-            torn = file.read(1) not in (b"", b"\n")
-            file.write(b"\n" * torn + _to_text(record).encode() + b"\n")
+        """Append one line to the log, at once on disk."""
+        with _saving("log.jsonl"):
+            jsonfile.append(self.path / "log.jsonl", record)
+
+    def write_scene(self, scene: dict[str, Any]) -> None:
+        """Write what stays the same in the film, whole or not at all."""
+        with _saving("film"):
+            self.film.mkdir(exist_ok=True)
+            jsonfile.write(self.film / "scene.json", scene)
+
+    def add_frame(self, frame: dict[str, Any]) -> None:
+        """Append one frame to the film, as a line of film/frames.jsonl."""
+        with _saving("film"):
+            jsonfile.append(self.film / "frames.jsonl", frame)
 
     def write_status(self, **changes: Any) -> None:
         """Change some fields of the status, keep the others, and stamp it with the time."""
-        earlier = _read(self.path / "status.json")
-        _write(self.path / "status.json", {**(earlier if isinstance(earlier, dict) else {}), **changes, "time": time.time()})
+        earlier = jsonfile.read(self.path / "status.json")
+        with _saving("status.json"):
+            jsonfile.write(self.path / "status.json", {**(earlier if isinstance(earlier, dict) else {}), **changes, "time": time.time()})
 
-    def request_stop(self) -> None:
-        """Ask the trainer to end after its current step."""
+    def request_stop(self, by: str = "") -> None:
+        """Ask the trainer to end after its current step. `by`: PERSON where a person wants it; kept over later requests."""
         with _saving("stop"):
-            (self.path / "stop").touch()
+            if by or not self.stop_requested():
+                (self.path / "stop").write_text(by, encoding="utf-8")
 
     def stop_requested(self) -> bool:
         """Whether somebody asked for an end."""
         return (self.path / "stop").exists()
 
+    def stopped_by_person(self) -> bool:
+        """Whether a person asked for an end, and not only a server that was ending itself."""
+        try:
+            return (self.path / "stop").read_text(encoding="utf-8") == PERSON
+        except (OSError, ValueError):
+            return False
+
     def withdraw_stop(self) -> None:
         """Forget an earlier request, before going on with a stopped run."""
         (self.path / "stop").unlink(missing_ok=True)
 
+    def request_resume(self) -> None:
+        """The next process goes on where the last one was saved."""
+        with _saving("resume"):
+            (self.path / "resume").touch()
+
+    def resuming(self) -> bool:
+        """Whether a process that is started now is to go on rather than to begin."""
+        return (self.path / "resume").exists()
+
+    def resumable(self) -> bool:
+        """Whether the run is over before its budget was used, and has what is needed to go on."""
+        return self.status().state in ("stopped", "failed") and self.last.is_file()
+
     def config(self) -> dict[str, Any]:
         """What was asked for. Raises RunError if the file is missing or damaged."""
-        values = _read(self.path / "config.json")
+        values = jsonfile.read(self.path / "config.json")
         if not isinstance(values, dict):
             raise RunError("config.json of this run is missing or damaged: start a new run.")
         return values
 
     def status(self) -> Status:
         """Where the run stands; the default Status if nothing readable has been written."""
-        return Status.from_json(_read(self.path / "status.json"))
+        return Status.from_json(jsonfile.read(self.path / "status.json"))
 
     def records(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
         """The log's whole lines from byte `offset` on, and the offset to ask for next time. Broken lines are left out."""
-        try:
-            with (self.path / "log.jsonl").open("rb") as file:
-                file.seek(max(offset, 0))
-                data = file.read()
-        except OSError:
-            return [], offset
-        whole = data[:data.rfind(b"\n") + 1]     # the last line may still be in the making
-        found = []
-        for line in whole.splitlines():
-            with contextlib.suppress(ValueError, RecursionError):
-                record = json.loads(line)
-                if isinstance(record, dict):
-                    found.append(record)
-        return found, max(offset, 0) + len(whole)
+        return jsonfile.lines(self.path / "log.jsonl", offset)
+
+    def frames(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """The film's frames from byte `offset` of film/frames.jsonl on, and the offset to ask for next time."""
+        return jsonfile.lines(self.film / "frames.jsonl", offset)
+
+    def scene(self) -> dict[str, Any] | None:
+        """What stays the same in the film; None before its first frame."""
+        values = jsonfile.read(self.film / "scene.json")
+        return values if isinstance(values, dict) else None
 
     def heartbeat(self) -> float:
         """When the run last gave a sign of life (seconds since 1970): a status, a log line, or its beginning."""

@@ -1,4 +1,4 @@
-"""Start, follow, stop and list training runs as child processes. Each run is a folder (see `runfolder`).
+"""Start, follow, stop, resume and delete training runs as child processes. Each run is a folder (see `runfolder`).
 
 The page's server owns one Scheduler; it trains nothing itself and never imports torch. What it knows is on disk, so after a
 restart it finds the queued runs again, and the interrupted ones.
@@ -7,118 +7,123 @@ restart it finds the queued runs again, and the interrupted ones.
 from __future__ import annotations
 
 import contextlib
-import logging
-import os
 import re
 import shutil
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from vitdemo.runfolder import STATES, RunError, RunFolder, Status, new_id
+from filelock import Timeout
 
-__all__ = ["STATES", "RunError", "RunFolder", "Scheduler", "Status", "new_id", "train_command", "watch_parent"]
+from vitdemo import shelf
+from vitdemo.atomic import replacing
+from vitdemo.child import last_lines, train_command, watch_parent
+from vitdemo.dispatch import Dispatcher
+from vitdemo.runfolder import PERSON, STATES, RunError, RunFolder, Status, new_id
 
-LOG = logging.getLogger(__name__)
+__all__ = ["STATES", "RunError", "RunFolder", "Scheduler", "Status", "last_lines", "new_id", "train_command", "watch_parent"]
 
-
-def watch_parent(on_end: Callable[[], None]) -> None:
-    """Call `on_end` once, from a daemon thread, when the process that started this one is gone.
-
-    The scheduler keeps the other end of our standard input open and never writes to it, so end-of-file means that it died.
-    Only for a child of the scheduler, and after the heavy imports: on Windows, loading a library may wait for a pending read.
-    """
-    def wait() -> None:
-        # os.read, because a thread waiting inside sys.stdin.buffer makes Python abort at its own exit.
-        with contextlib.suppress(OSError):
-            while os.read(source, 4096):
-                pass
-        on_end()
-
-    source = sys.stdin.fileno()
-    threading.Thread(target=wait, name="watch-parent", daemon=True).start()
+NO_ROOM = "The run could not be saved: the server's disk is full or its folder of runs is not writable."
+FILE = re.compile(r"film/[a-z]+(-[0-9]+)?(-[a-z]+)?\.(png|jpg|jpeg|webp)")
+STILL_ENDING = "This run is still ending: please try again in a moment."
 
 
-def train_command(folder: RunFolder) -> list[str]:
-    """The command line that trains what the folder's config.json asks for."""
-    return [sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), "--from-run"]
+class Scheduler(Dispatcher):
+    """What a visitor may ask for. At most `limit` runs train at a time and `queue` more wait; the rest as in Dispatcher."""
 
+    def __init__(self, home: Path, *, queue: int = 8, **settings: Any) -> None:
+        super().__init__(home, **settings)
+        self.queue = queue
+        self._newest = 0.0                        # when the latest run took its place
+        self._known: dict[str, set[str]] = {}     # what the browser that asked for a run knew then; two tabs that ask at once know the same
 
-def _last_words(folder: RunFolder, code: int) -> str:
-    """One sentence about a child that ended without saying why: the error at the end of its output, without its paths."""
-    end = f"signal {-code}" if code < 0 else f"exit code {code}"
-    try:
-        with folder.output.open("rb") as file:
-            file.seek(max(folder.output.stat().st_size - 8192, 0))
-            lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    except OSError:
-        lines = []
-    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit|Interrupt)\b", line)]
-    words = (errors or lines or [""])[-1].strip()
-    words = re.sub(r"^[\w.]+(?:Error|Exception|Exit|Interrupt): (?=.)", "", words)
-    words = re.sub(r"""(['"])[^'"]*[\\/]([^'"\\/]*)\1""", r"\1\2\1", words)                    # a quoted path keeps its last part
-    words = re.sub(r"(?<![\w.\\/])(?:[A-Za-z]:)?[\\/](?:[^\s'\"]*[\\/])?([^\s'\"\\/]*)", r"\1", words)    # and so does a bare one
-    return f"The training process ended unexpectedly ({end})" + (f": {words.rstrip('.')[:300]}." if words else "; the weights kept so far can be looked into, or start again.")
+    def submit(self, config: dict[str, Any], files: dict[str, bytes] | None = None, *, mine: Iterable[str] = (),
+               only_one: bool = False) -> str:
+        """Queue a run and return its id. `files` such as "film/subject-0.png" are in its folder when it starts.
 
+        Raises RunError if too many are waiting, if the run cannot be saved, or with `only_one` while one of the runs `mine` is not over,
+        or one that was asked for by somebody who knew one of `mine` (a run, or any other secret of the browser's).
+        """
+        return self.submit_all([config], files, mine=mine, only_one=only_one)[0]
 
-@dataclass
-class _Child:
-    """A process that this scheduler started, and since when it ought to be ending (by the monotonic clock)."""
+    def submit_all(self, configs: list[dict[str, Any]], files: dict[str, bytes] | None = None, *, mine: Iterable[str] = (),
+                   only_one: bool = False) -> list[str]:
+        """Queue several runs, all or none of them, to be started in this order; returns their ids. Raises RunError as `submit`."""
+        for name in files or {}:
+            if not FILE.fullmatch(name):
+                raise RunError(f"A run cannot take a file called {name!r:.60}.")
+        with self._alone():
+            own = self._admit(len(configs), mine, only_one)
+            with shelf.making(self.home, len(configs)) as drafts:
+                for draft, config in zip(drafts, configs):
+                    draft.create(config)
+                    for name, content in (files or {}).items():
+                        (draft.path / name).parent.mkdir(exist_ok=True)
+                        (draft.path / name).write_bytes(content)
+                    now = self._now()
+                    draft.write_status(state="queued", created=now, queued=now)
+            self._known |= {shelf.final(draft): own for draft in drafts}
+        return [shelf.final(draft) for draft in drafts]
 
-    process: subprocess.Popen[bytes]
-    ending_since: float | None = None
+    def resume(self, run_id: str, *, mine: Iterable[str] = (), only_one: bool = False) -> None:
+        """Queue a run that was stopped, interrupted or failed, to go on where it was saved. Raises RunError as `submit`, or if it
+        cannot go on."""
+        with self._alone():
+            folder = self.read(run_id)
+            status = folder.status()
+            if not status.over:
+                raise RunError("This run is still going on.")
+            if not folder.resumable():
+                raise RunError("This run has reached its end: there is nothing left to train." if status.state == "finished" else
+                               "This run ended before its first look, so there is nothing to go on from: start a new one.")
+            if run_id in self._children or self._claims.claimed(folder):
+                raise RunError(STILL_ENDING)
+            self._known[run_id] = self._admit(1, mine, only_one)
+            folder.withdraw_stop()
+            folder.request_resume()
+            folder.write_status(state="queued", message="Waiting to go on.", queued=self._now(), seconds_left=None, pid=None)
+            self._shelf.forget(run_id)
 
-    def hurry(self, grace: float) -> None:
-        """Terminate a child that had `grace` seconds to end by itself; kill it after twice as many."""
-        self.ending_since = self.ending_since or time.monotonic()
-        waited = time.monotonic() - self.ending_since
-        if waited > 2 * grace:
-            self.process.kill()
-        elif waited > grace:
-            self.process.terminate()
-
-
-class Scheduler:
-    """Runs at most `limit` trainings at a time and lets `queue` more wait, oldest first.
-
-    grace: seconds a run has for ending by itself. stale: seconds without a sign of life after which a run that this
-    scheduler did not start counts as interrupted. keep_seconds: age at which ended runs are deleted; 0 keeps them.
-    Several schedulers may share a home: a run is started by the one that creates its file `claim`.
-    """
-
-    def __init__(self, home: Path, *, limit: int = 1, queue: int = 8, command: Callable[[RunFolder], list[str]] = train_command,
-                 grace: float = 10.0, stale: float = 30.0, keep_seconds: float = 24 * 3600) -> None:
-        self.home, self.limit, self.queue, self.command = Path(home).absolute(), limit, queue, command
-        self.grace, self.stale, self.keep_seconds = grace, stale, keep_seconds
-        self._children: dict[str, _Child] = {}
-        self._newest = 0.0                        # creation time of the latest run
-        self._lock = threading.RLock()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def submit(self, config: dict[str, Any]) -> str:
-        """Queue a run and return its id. Raises RunError if too many are waiting or the run cannot be saved."""
+    def adopt(self, path: Path, title: str, about: str = "") -> str:
+        """Keep a copy of a checkpoint file as a finished run and return its id. The caller has made sure that it is a checkpoint, and says
+        in a line `about` where it comes from. Raises RunError if there is no such file or no room for it."""
+        path = Path(path)
+        if path.is_symlink() or not path.is_file():
+            raise RunError("There is no such file to load.")
         with self._lock:
-            count = sum(not status.over for _, status in self._runs())
-            if count >= self.limit + self.queue:
-                raise RunError(f"No place is free, with {count} training runs going on or waiting: please try again when one has ended.")
-            self._newest = max(time.time(), self._newest + 1e-5)      # distinct, so that the order is certain
-            folder = RunFolder(self.home / new_id())
+            now = self._now()
+        with _disk(), shelf.making(self.home) as [draft]:                   # it trains nothing, so nobody needs to wait for it
+            draft.create({"imported": True, "title": _line(title, 60), "about": _line(about, 300)})
+            with replacing(draft.best) as copy:
+                shutil.copyfile(path, copy)
+            draft.write_status(state="finished", message="Loaded from a file.", progress=1.0, created=now)
+        return shelf.final(draft)
+
+    def delete(self, run_id: str) -> None:
+        """Delete a run with everything in its folder; one that is going on is ended first. Raises RunError if it does not end."""
+        folder = self.read(run_id)
+        with self._lock:
+            child = self._children.get(run_id)
+            if child:
+                child.end()
+                del self._children[run_id]
+        if child is None and not self._at_rest(folder):                     # another server's, or started by hand
+            folder.request_stop(PERSON)
+            deadline = time.monotonic() + 2
+            while not self._at_rest(folder):
+                if time.monotonic() > deadline:
+                    raise RunError(STILL_ENDING)
+                time.sleep(0.05)
+        with self._alone():
             try:
-                folder.create(config).write_status(state="queued", created=self._newest)
-            except RunError as error:
-                shutil.rmtree(folder.path, ignore_errors=True)
-                raise RunError("The run could not be saved: the server's disk is full or its folder of runs is not writable.") from error
-            return folder.id
+                shelf.remove(self.read(run_id))
+            except OSError:                       # on Windows, while somebody reads a file in it
+                raise RunError("This run could not be deleted: please try again in a moment.") from None
 
     def read(self, run_id: str) -> RunFolder:
         """The folder of a run. Raises RunError for anything that is not the id of a run in this home."""
-        if isinstance(run_id, str) and re.fullmatch(r"[0-9a-f]{32}", run_id) and (self.home / run_id).is_dir():
+        if isinstance(run_id, str) and shelf.ID.fullmatch(run_id) and (self.home / run_id).is_dir():
             return RunFolder(self.home / run_id)
         raise RunError("There is no such run.")
 
@@ -126,7 +131,8 @@ class Scheduler:
         """Place in the queue: 1 starts next; 0 has started or is over."""
         if self.read(run_id).status().state != "queued":
             return 0
-        waiting = [folder.id for folder, status in self._runs() if status.state == "queued"]
+        with self._lock:
+            waiting = [folder.id for folder, status in self._shelf.live() if status.state == "queued"]
         return waiting.index(run_id) + 1 if run_id in waiting else 0
 
     def stop(self, run_id: str) -> None:
@@ -136,122 +142,63 @@ class Scheduler:
             status = folder.status()
             if status.over:
                 return
-            folder.request_stop()
-            if status.state == "queued":
+            folder.request_stop(PERSON)
+            if run_id in self._children:
+                self._children[run_id].hurry(self.grace)
+            elif status.state == "queued":
                 self._end(folder)
 
-    def tick(self) -> None:
-        """Reap, adopt, start and delete: everything that time brings. Called twice a second after `start`."""
-        with self._lock:
-            self._reap()
-            active, queued = len(self._children), []
-            for folder, status in self._runs():
-                if folder.id in self._children:
-                    continue
-                silent = time.time() - folder.heartbeat() if not status.over or self.keep_seconds else 0.0
-                if status.state == "queued":
-                    queued.append(folder)
-                elif not status.over and silent < self.stale:
-                    active += 1                   # started by an earlier server, or by another one beside us
-                elif not status.over:
-                    self._end(folder, "The run was interrupted.")
-                elif 0 < self.keep_seconds < silent:
-                    shutil.rmtree(folder.path, ignore_errors=True)
-            for folder in queued:
-                if folder.stop_requested():
-                    self._end(folder)
-                elif active < self.limit:
-                    active += self._start(folder)
+    def _at_rest(self, folder: RunFolder) -> bool:
+        """Whether nobody works on a run."""
+        status = folder.status()
+        return (status.over or status.state == "queued") and not self._claims.claimed(folder)
 
-    def start(self) -> None:
-        """Tick in the background until `close`."""
-        with self._lock:
-            if self._thread is None:
-                self._closing.clear()
-                self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
-                self._thread.start()
+    def _admit(self, count: int, mine: Iterable[str], only_one: bool) -> set[str]:
+        """Raise RunError unless `count` more runs have a place; returns `mine` as a set."""
+        live, own = {folder.id for folder, _ in self._shelf.live()}, {name for name in mine if isinstance(name, str)}
+        self._known = {name: known for name, known in self._known.items() if name in live}
+        if only_one and (live & own or any(known & own for known in self._known.values())):
+            raise RunError("One of your runs is still going on: wait for its end, or stop it.")
+        free = max(self.limit + self.queue - len(live), 0)
+        if count > free:
+            going = f"{len(live)} training run{'s' * (len(live) != 1)} going on or waiting"
+            if not free:
+                raise RunError(f"No place is free, with {going}: please try again when one has ended.")
+            raise RunError(f"These {count} runs need {count} places and {free} {'is' if free == 1 else 'are'} free, with {going}: "
+                           "please try again later.")
+        return own
 
-    def close(self, patience: float = 5.0) -> None:
-        """Stop the background thread and the running children, by force after `patience` seconds. The queue stays on disk."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        with self._lock:
-            for run_id in self._children:
-                with contextlib.suppress(RunError):
-                    RunFolder(self.home / run_id).request_stop()
-            for force in (subprocess.Popen.terminate, subprocess.Popen.kill):
-                deadline = time.monotonic() + patience
-                for child in self._children.values():
-                    try:
-                        child.process.wait(max(deadline - time.monotonic(), 0))
-                    except subprocess.TimeoutExpired:
-                        force(child.process)
-            for child in self._children.values():
-                child.process.wait()
-            self._reap()
+    def _now(self) -> float:
+        """The time, later than every earlier answer, so that the order of runs is certain."""
+        self._newest = max(time.time(), self._newest + 1e-5)
+        return self._newest
 
-    def _runs(self) -> list[tuple[RunFolder, Status]]:
-        """Every run of this home with its status, oldest first."""
-        try:
-            names = [name for name in os.listdir(self.home) if re.fullmatch(r"[0-9a-f]{32}", name)]
-        except OSError:
-            return []
-        found = [(folder, folder.status()) for folder in (RunFolder(self.home / name) for name in names)]
-        return sorted(found, key=lambda run: (run[1].created, run[0].id))
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else starts, saves or deletes a run within this block."""
+        with self._lock, _disk():
+            self.home.mkdir(parents=True, exist_ok=True)
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(self._claims.alone())
+                except Timeout:
+                    raise RunError("The server is busy with other runs: please try again in a moment.") from None
+                yield
 
-    def _work(self) -> None:
-        complaint = ""
-        while not self._closing.wait(0.5):
-            try:
-                self.tick()
-            except Exception as error:            # whatever it is, the other runs need the next tick
-                if str(error) != complaint:       # said once, not twice a second
-                    LOG.exception("looking after the runs failed")
-                complaint = str(error)
 
-    def _start(self, folder: RunFolder) -> bool:
-        """Start a queued run in a process of its own; False if it was not this scheduler's turn or did not work."""
-        try:
-            (folder.path / "claim").touch(exist_ok=False)
-        except FileExistsError:                   # another scheduler has it, or one died between its claim and its first word
-            if time.time() - (folder.path / "claim").stat().st_mtime > self.stale:
-                self._end(folder, "The run was interrupted.")
-            return False
-        package = str(Path(__file__).resolve().parent.parent)
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        try:
-            folder.write_status(state="starting")
-            with folder.output.open("wb") as output:
-                process = subprocess.Popen(
-                    self.command(folder), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
-                    env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
-                    # a group of its own: Ctrl-C in the server's terminal is the server's business
-                    start_new_session=True, creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
-        except (OSError, RunError):
-            LOG.exception("a training process could not be started")
-            self._end(folder, "The training process could not be started.")
-            return False
-        self._children[folder.id] = _Child(process)
-        return True
+def _line(text: str, length: int) -> str:
+    """Somebody's words as one line of at most `length` characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:length]
 
-    def _reap(self) -> None:
-        """Settle the runs whose process has ended, and hurry those that ought to have."""
-        for run_id, child in list(self._children.items()):
-            folder = RunFolder(self.home / run_id)
-            code = child.process.poll()
-            if code is not None:
-                child.process.stdin.close()
-                del self._children[run_id]
-                if not folder.status().over:
-                    self._end(folder, _last_words(folder, code))
-            elif child.ending_since or folder.stop_requested() or folder.status().over:
-                child.hurry(self.grace)
 
-    def _end(self, folder: RunFolder, reason: str = "") -> None:
-        """The last word about a run that did not say it itself: stopped if somebody asked for it, else failed."""
-        kept = "Stopped; the best weights so far are kept." if folder.best.exists() else "Stopped."
-        last = {"state": "stopped", "message": kept} if folder.stop_requested() else {"state": "failed", "message": reason}
-        with contextlib.suppress(RunError):       # on a full disk: the run falls silent, and a later tick tries again
-            folder.write_status(**last)
+@contextlib.contextmanager
+def _disk() -> Iterator[None]:
+    """Turn a disk that does not play along into one sentence."""
+    try:
+        yield
+    except RunError as error:
+        if isinstance(error.__cause__, OSError):                            # what a RunFolder makes of it names a file
+            raise RunError(NO_ROOM) from error
+        raise
+    except OSError as error:
+        raise RunError(NO_ROOM) from error

@@ -18,9 +18,17 @@ class Settings:
     public: bool                    # SPACE_ID is set: a public host
     training: bool                  # VITDEMO_TRAINING: 0 switches the Train tab's start button off
     max_minutes: float              # VITDEMO_MAX_MINUTES: the longest run a visitor may start
+    runs_at_once: int               # VITDEMO_RUNS_AT_ONCE: how many runs train at the same time
     queue: int                      # VITDEMO_QUEUE: how many runs may wait
-    upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload
-    keep_hours: float               # VITDEMO_KEEP_HOURS: when finished runs are deleted; 0 keeps them
+    upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload, a checkpoint included
+    max_pictures: int               # VITDEMO_MAX_PICTURES: how many pictures a visitor's own set may hold
+    sets_megabytes: int             # VITDEMO_SETS_MB: visitors' own sets, all together; their decoded copies may take as much again
+    keep_hours: float               # VITDEMO_KEEP_HOURS: when finished runs and own sets are deleted; 0 keeps them
+
+    @property
+    def sets_folder(self) -> Path:
+        """Where visitors' own sets of pictures live."""
+        return self.runs_folder / "sets"
 
 
 def read(environment: dict[str, str] | None = None) -> Settings:
@@ -36,8 +44,11 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         public=public,
         training=_number(env, "VITDEMO_TRAINING", 1, 0, 1) == 1,
         max_minutes=_number(env, "VITDEMO_MAX_MINUTES", 3 if public else 60, 0.05, 10_000),
+        runs_at_once=int(_number(env, "VITDEMO_RUNS_AT_ONCE", 1, 1, 64)),
         queue=int(_number(env, "VITDEMO_QUEUE", 8, 0, 1000)),
-        upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20, 1, 10_000)),
+        upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 200, 1, 10_000)),
+        max_pictures=int(_number(env, "VITDEMO_MAX_PICTURES", 2000 if public else 20_000, 2, 2_000_000)),
+        sets_megabytes=int(_number(env, "VITDEMO_SETS_MB", 1000 if public else 4000, 1, 10_000_000)),
         keep_hours=_number(env, "VITDEMO_KEEP_HOURS", 6 if public else 0, 0, 100_000),
     )
 

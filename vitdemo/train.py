@@ -1,4 +1,4 @@
-"""Training a ViT: `fit` yields one `Step` after another, and whoever iterates decides to print, plot, save or stop.
+"""Training a network: `fit` yields one `Step` after another, and whoever iterates decides to print, plot, save or stop.
 
     python -m vitdemo.train --model vit-micro --preset class --data cifar10 --minutes 3 --out RUN
 
@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from vitdemo import augment
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
 from vitdemo.data import DataError, Split
+from vitdemo.distributed import World
 from vitdemo.evaluate import predict
 from vitdemo.images import normalise
-from vitdemo.model import ViT
+
+ALONE = World()
 
 
 class TrainingError(ValueError):
@@ -36,35 +38,41 @@ class Step(NamedTuple):
     epoch: float                    # the same in passes over the training part
     progress: float                 # share of the budget that is used, 0 to 1
     seconds: float                  # of training so far, looks at the validation part not counted
-    loss: float                     # mean over the batch; NaN at step 0
+    loss: float                     # mean over the batch; NaN at step 0, and where only the last look was still to be made
     rate: float                     # factor on the learning rates
     accuracy: float | None          # on the validation part, where this step ended with a look at it
+    logits: Tensor | None = None    # (N, K) of the validation part, float32 on the CPU, where there is an accuracy
 
 
 class State:
     """A run in the middle: the model, its optimizers, and how far they have come. `fit` moves it forward in place."""
 
-    def __init__(self, model: ViT, config: TrainConfig):
+    def __init__(self, model: nn.Module, config: TrainConfig):
+        if config.freeze:
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(name.startswith("head"))           # and head_dist; no other name begins like that
         self.model = model
         self.config = config
         self.optimizers = optimizers(model, config)
         self.step = 0
         self.seconds = 0.0
-        self.looks = 0              # evaluations so far
+        self.looks = 0              # evaluations so far, the one before the first step not counted
+        self.complete = False       # the last one is done
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
-                "step": self.step, "seconds": self.seconds, "looks": self.looks}
+                "step": self.step, "seconds": self.seconds, "looks": self.looks, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
+        self.complete = state.get("complete", False)
 
 
-def optimizers(model: ViT, config: TrainConfig) -> list[torch.optim.Optimizer]:
+def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """Muon for the blocks' matrices and AdamW for the rest, or one Adam(W) for all. Biases, norms and tokens are not decayed.
 
     Muon (Jordan et al. 2024) replaces a matrix's momentum by the nearest orthogonal matrix, so every direction learns at one speed.
@@ -116,51 +124,68 @@ def prepare(images: Tensor, size: tuple[int, int], preprocessing: Preprocessing,
     return normalise(augment.shrink(images, size), preprocessing)
 
 
-def fit(model: ViT, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing,
-        state: State | None = None, clock: Callable[[], float] = time.perf_counter) -> Iterator[Step]:
-    """Train `model` in place on `train` and look at `validation` before the first step, `config.evaluations` times in between
-    evenly over the budget, and at the end. Time is read from `clock` in seconds.
+def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
+        clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, world: World = ALONE) -> Iterator[Step]:
+    """Train `model` in place, on its own device, on `train` and look at `validation` before the first step, `config.evaluations` times in
+    between evenly over the budget, and at the end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
 
-    With `state` a run goes on where it was. Raises TrainingError at the first loss or gradient that is not finite, before that
-    step is taken, and DataError for data that do not fit the model.
+    With `state` a run goes on where it was. Of a `world` of several processes, each learns from its slice of the batch, and process 0 keeps
+    the time and looks. Raises TrainingError at the first loss or gradient that is not finite, before that step is taken, and DataError for
+    data that do not fit the model.
     """
-    _check(model, train, validation)
-    state = state or State(model, config)
     size = min(config.batch, len(train))
-    images_wanted = config.epochs * (len(train) // size) * size
-    if config.zero_head and state.step == 0 and model.head is not None:
+    _check(model, train, validation, size, world)
+    state = state or State(model, config)
+    network = world.wrap(model)
+    steps_wanted = config.steps or config.epochs * (len(train) // size)
+    if config.zero_head and state.step == 0:
         nn.init.zeros_(model.head.weight)
 
     def progress() -> float:
-        used = state.step * size / images_wanted if config.epochs else state.seconds / (60 * config.minutes)
-        return min(1.0, used)
+        return min(1.0, state.step / steps_wanted if steps_wanted else state.seconds / (60 * config.minutes))
+
+    def told(loss: float, factor: float, look: bool) -> Step:
+        logits = predict(model, validation.images, preprocessing, between=between) if look and not world.rank else None
+        accuracy = None if logits is None else (logits.argmax(1) == validation.labels).double().mean().item()
+        return Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor, accuracy, logits)
 
     if state.step == 0:
-        yield Step(0, 0, 0.0, 0.0, 0.0, math.nan, 0.0, accuracy(model, validation, preprocessing))
-    while progress() < 1:
-        start = clock()
+        yield told(math.nan, 0.0, look=True)
+    while not state.complete:
+        loss = factor = math.nan
         done = progress()
-        # the first step has to move as well, so the rise begins one step's worth above zero
-        factor = max(rate(done, config), 1e-3)
-        loss = _step(state, batch_of(train, state.step, size, config), stage_size(done, config, model.config), factor, preprocessing)
-        state.step += 1
-        state.seconds += clock() - start
-        look = progress() >= (state.looks + 1) / config.evaluations or progress() >= 1
+        if done < 1:                                                        # else a run whose last look was cut short goes on with that
+            start = clock()
+            # the first step has to move as well, so the rise begins one step's worth above zero
+            factor = max(rate(done, config), 1e-3)
+            batch = batch_of(train, state.step, size, config)
+            loss = _step(state, network, batch, stage_size(done, config, model.config), factor, preprocessing, world)
+            state.step += 1
+            state.seconds = world.told(state.seconds + clock() - start)
+        look = progress() >= min(1.0, (state.looks + 1) / config.evaluations)
+        step = told(loss, factor, look)
         state.looks += look
-        yield Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor,
-                   accuracy(model, validation, preprocessing) if look else None)
+        state.complete = progress() >= 1
+        yield step
 
 
-def _step(state: State, batch: Split, size: tuple[int, int], factor: float, preprocessing: Preprocessing) -> float:
-    """One forward and backward pass and one step of every optimizer; returns the loss."""
+def _step(state: State, network: nn.Module, batch: Split, size: tuple[int, int], factor: float, preprocessing: Preprocessing,
+          world: World) -> float:
+    """One forward and backward pass and one step of every optimizer; returns the loss, over the whole batch."""
     config, model = state.config, state.model
-    model.train()
+    model.train(not config.freeze)                                          # what does not learn behaves as it will afterwards
     inputs = prepare(batch.images, size, preprocessing, config, _generator(config.seed, 1, state.step))
-    loss = F.cross_entropy(model(inputs), batch.labels, label_smoothing=config.label_smoothing)
+    device = next(model.parameters()).device
+    inputs, labels = world.slice(inputs).to(device), world.slice(batch.labels).to(device)
+    with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+        logits = network(inputs)
+    # the mean over processes of what each adds to the batch's mean; their slices may differ by a picture
+    loss = F.cross_entropy(logits.float(), labels, label_smoothing=config.label_smoothing) * (len(labels) * world.size / len(batch))
     for optimizer in state.optimizers:
         optimizer.zero_grad(set_to_none=True)
     loss.backward()
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    loss = world.mean(loss.detach())
     if not (loss.isfinite() and norm.isfinite()):
         raise TrainingError(f"the loss stopped being a number at step {state.step + 1}: try a smaller learning rate or a longer warm-up")
     for optimizer in state.optimizers:
@@ -171,18 +196,15 @@ def _step(state: State, batch: Split, size: tuple[int, int], factor: float, prep
     return loss.item()
 
 
-def accuracy(model: ViT, split: Split, preprocessing: Preprocessing) -> float:
-    """Share of `split` that the model gets right, 0 to 1."""
-    return (predict(model, split.images, preprocessing).argmax(1) == split.labels).float().mean().item()
-
-
-def _check(model: ViT, train: Split, validation: Split) -> None:
+def _check(model: nn.Module, train: Split, validation: Split, size: int, world: World) -> None:
     if not len(train) or not len(validation):
         raise DataError(f"training needs pictures in both parts, not {len(train)} to learn from and {len(validation)} to check with")
     if tuple(train.images.shape[1:]) != (model.config.channels, *model.config.image):
         raise DataError(f"the model takes pictures of {(model.config.channels, *model.config.image)}, not {tuple(train.images.shape[1:])}")
     if int(train.labels.max()) >= model.config.classes:
         raise DataError(f"the data have at least {int(train.labels.max()) + 1} classes and the model's head has {model.config.classes}")
+    if size < world.size:
+        raise DataError(f"{world.size} processes cannot share a batch of {size}: start fewer")
 
 
 def _generator(*key: int) -> torch.Generator:

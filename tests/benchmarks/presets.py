@@ -1,6 +1,7 @@
 """Runs presets as a person would and prints what they reached, as a Markdown table. By hand, on a machine that does nothing else.
 
     python tests/benchmarks/presets.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
+    python tests/benchmarks/presets.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes most of a day
 """
 
 import argparse
@@ -11,34 +12,38 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from vitdemo import checkpoint, settings, train_command
+from vitdemo import checkpoint, settings
+from vitdemo.plan import plan
+from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
+from vitdemo.trainer import carry_out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
-    parser.add_argument("--presets", nargs="+", default=["quick", "class", "break"])
+    parser.add_argument("--presets", nargs="+", default=["quick", "class", "break"], choices=PRESETS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
     print(f"{settings.machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | accuracy on test pictures |\n|---|---|---|---|---|---|---|")
     for preset in args.presets:
         for threads in args.threads:
-            rows = [once(preset, threads, seed, args.data) for seed in args.seeds]
+            rows = [once(preset, threads, seed, args.data, args.first_epochs) for seed in args.seeds]
             seconds, images, accuracies = zip(*rows, strict=True)
             spread = f" ± {statistics.stdev(accuracies):.1%}" if len(accuracies) > 1 else ""
             print(f"| {preset} | {threads} | {len(rows)} | {statistics.mean(seconds):.0f} | {statistics.mean(images):,.0f} | "
                   f"{sum(images) / sum(seconds):.0f} | {statistics.mean(accuracies):.1%}{spread} |", flush=True)
 
 
-def once(preset: str, threads: int, seed: int, data: str | None) -> tuple[float, int, float]:
+def once(preset: str, threads: int, seed: int, data: str | None, epochs: int | None) -> tuple[float, int, float]:
     """(seconds of training, images seen, accuracy on the test part) of one run, whose best weights were chosen on the validation part."""
-    wanted = train_command.plan(preset=preset, data=data, changes={"threads": threads, "seed": seed})
+    wanted = plan(preset=preset, data=data, epochs=epochs, changes={"threads": threads, "seed": seed})
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch) / "run").create(wanted.to_json())
-        train_command.carry_out(folder, wanted, quiet=True)
+        carry_out(folder, wanted, quiet=True)
         steps = [row for row in folder.records()[0] if "step" in row]
         return steps[-1]["seconds"], steps[-1]["images"], checkpoint.load(folder.best).provenance["test_accuracy"]
 

@@ -19,8 +19,9 @@ sys.path.insert(0, str(ROOT))
 from playwright.sync_api import sync_playwright
 
 from vitdemo import checkpoint, settings
-from vitdemo.config import SIZES, Preprocessing
+from vitdemo.config import Preprocessing
 from vitdemo.explain import explain, untrained
+from vitdemo.presets import SIZES
 from vitdemo.report import report
 
 CHANGES = {"hover another patch": "hover(i % result.patches)", "layer": "change({ layer: i % result.layers })", "head": "change({ head: i % result.heads })",

@@ -1,0 +1,93 @@
+"""Several processes make the run that one process would have made: real ones, over gloo."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from vitdemo.data import DataError
+from vitdemo.distributed import World
+from vitdemo.runfolder import RunFolder
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def command(colour_zip, out, *more: str) -> list[str]:
+    return ["-m", "vitdemo.train", "--data", str(colour_zip), "--epochs", "2", "--threads", "1", "--set", "dim=24", "--set", "depth=2",
+            "--set", "evaluations=2", "--set", "batch=31", "--out", str(out), *more]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
+
+
+def together(arguments: list[str], cwd: Path) -> list[subprocess.CompletedProcess]:
+    """Two processes as torchrun starts them, without its slow agent."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    started = [subprocess.Popen([sys.executable, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
+               for rank in range(2)]
+    told = [process.communicate(timeout=120) for process in started]
+    return [subprocess.CompletedProcess(arguments, process.returncode, *text) for process, text in zip(started, told, strict=True)]
+
+
+def steps(folder: Path) -> list[dict]:
+    return [row for row in RunFolder(folder).records()[0] if "step" in row]
+
+
+def looks(folder: Path) -> list[dict]:
+    """The rows of looks, with the mean loss over all steps so far: how many steps share a row depends on the clock."""
+    total, before, found = 0.0, 0, []
+    for row in steps(folder):
+        total += (row["loss"] or 0.0) * (row["step"] - before)
+        before = row["step"]
+        if row["accuracy"] is not None:
+            found.append({**row, "mean loss": total / max(1, before)})
+    return found
+
+
+@pytest.fixture(scope="module")
+def both(colour_zip, tmp_path_factory):
+    """(run folder of two processes, of one) with the same global batch, an odd one so that the slices differ in size."""
+    home, source = tmp_path_factory.mktemp("distributed"), colour_zip
+    done = together(command(source, home / "two"), home)
+    assert [process.returncode for process in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert done[1].stdout == "" and Path(done[0].stdout.strip().splitlines()[-1]) == home / "two" / "best.safetensors"
+    alone = subprocess.run([sys.executable, *command(source, home / "one")], cwd=home, env=environment(), capture_output=True, text=True, timeout=120)
+    assert alone.returncode == 0, alone.stderr
+    return source, home / "two", home / "one"
+
+
+def test_two_processes_have_the_loss_and_the_weights_of_one_at_the_same_global_batch(both):
+    _, two, one = both
+    for row, alone in zip(*(looks(folder) for folder in (two, one)), strict=True):
+        assert row["step"] == alone["step"] and row["accuracy"] == alone["accuracy"] and abs(row["mean loss"] - alone["mean loss"]) < 1e-4
+    left, right = (torch.load(folder / "last.pt", weights_only=True) for folder in (two, one))
+    assert left["step"] == right["step"] == 8
+    # Muon works in bfloat16, which makes a last digit's difference a larger one
+    assert max((left["model"][name] - right["model"][name]).abs().max().item() for name in left["model"]) < 5e-3
+
+
+def test_a_run_of_two_processes_can_be_resumed(both):
+    source, two, _ = both
+    done = together(["-m", "vitdemo.train", "--out", str(two), "--resume"], two.parent)
+    assert [process.returncode for process in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert RunFolder(two).status().state == "finished" and steps(two)[-1]["step"] == 8
+
+
+def test_slices_cover_the_batch_once_and_a_batch_smaller_than_the_world_is_refused():
+    from test_train import LOOK, SHORT, fresh, pictures
+
+    from vitdemo import train
+
+    batch = torch.arange(7)
+    parts = [World(rank, 3).slice(batch) for rank in range(3)]
+    assert torch.equal(torch.cat(parts), batch) and [len(part) for part in parts] == [3, 2, 2]
+    with pytest.raises(DataError, match="3 processes cannot share a batch of 2"):
+        next(train.fit(fresh(), pictures(), pictures(9), SHORT.with_(batch=2), preprocessing=LOOK, world=World(0, 3)))

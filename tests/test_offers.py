@@ -1,0 +1,154 @@
+"""Offers: a pace is timed once by a child process and never beside a run; what is promised is what was measured."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lab_visitor import UNKNOWN, Visitor
+
+from vitdemo.presets import LEARNED, PRESETS, expected
+from vitdemo.ui import offers, words
+from vitdemo.ui.offers import Offers
+from vitdemo.ui.orders import order
+from vitdemo.ui.reach import Reach
+
+
+class Timed:
+    """An Offers whose child only prints what it is told to, and counts how often it was started."""
+
+    def __init__(self, box, home: Path, prints: str = '{"images_per_second": 500.0}', **owner):
+        self.visitor = Visitor(home, box, **owner)
+        self.reach = Reach(self.visitor.scheduler, self.visitor.lab.reach.models, self.visitor.sets, self.visitor.owner)
+        self.prints, self.started = prints, home / "started"
+        self.offers = Offers(self.reach, self._command)
+
+    def _command(self, made):
+        with self.started.open("a") as file:
+            file.write(made.plan.preset + "\n")
+        return [sys.executable, "-c", f"print({self.prints!r})"]
+
+    def until_timed(self, **request):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            answer = self.offers.offer(request)
+            if not answer.get("measuring"):
+                return answer
+            time.sleep(0.02)
+        raise AssertionError("still measuring")
+
+    @property
+    def starts(self) -> int:
+        return len(self.started.read_text().split()) if self.started.exists() else 0
+
+
+@pytest.fixture
+def timed(tiny, tmp_path):
+    (tmp_path / "runs").mkdir()
+    return Timed(tiny, tmp_path / "runs")
+
+
+def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
+    first = timed.offers.offer({"minutes": 3, "data": "cifar10"})
+    assert first["measuring"] and first["sentence"] == words.MEASURING
+    offer = timed.until_timed(minutes=3, data="cifar10")
+    assert (offer["preset"], offer["images_per_second"], offer["images"], offer["passes"]) == ("class", 500.0, 90_000, pytest.approx(1.8))
+    assert offer["expected"] == expected(90_000) and not offer["busy"]
+    assert "90,000 pictures in 3 minutes (500 a second, 1.8 passes over CIFAR-10)" in offer["sentence"]
+    assert f"{expected(90_000):.0%}" in offer["sentence"] and f"{sum(p.n for p in LEARNED)} runs" in offer["sentence"]
+
+
+def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
+    for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "class"), (60, "break")):
+        assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
+    assert timed.starts == 1
+    timed.until_timed(minutes=3, data="cifar10", changes={"depth": 2})
+    timed.until_timed(minutes=3, data="cifar10", changes={"batch": 64})
+    timed.until_timed(minutes=3, data="cifar10", changes={"seed": 7, "lr": 0.01})
+    assert timed.starts == 3
+
+
+def test_only_what_was_measured_is_promised(timed):
+    for request in ({"data": "mnist"}, {"data": "cifar10", "changes": {"depth": 2}}, {"data": "cifar10", "changes": {"lr": 0.5}},
+                    {"data": "cifar10", "model": "vit-notebook"}, {"data": "cifar10", "preset": "plain"}, {"data": "cifar10", "start": "box"}):
+        offer = timed.until_timed(minutes=3, **request)
+        assert offer["expected"] is None and "test pictures" not in offer["sentence"], request
+    assert timed.until_timed(minutes=3, data="cifar10", changes={"seed": 3, "evaluations": 5})["expected"] is not None
+    far = timed.until_timed(minutes=60, data="cifar10")
+    assert far["expected"] is None and "No run of this length was measured" in far["sentence"]
+
+
+def test_recipes_fit_the_pictures_and_the_time(timed):
+    assert timed.until_timed(minutes=1, data="mnist")["preset"] == "mnist" and timed.until_timed(minutes=1, data="cifar10", start="box")["preset"] == "tune"
+    assert timed.until_timed(data="cifar10")["minutes"] == 3
+
+
+def test_nothing_is_timed_beside_a_run(timed):
+    run = timed.visitor.ask("start", data="cifar10", minutes=1)["run"]
+    offer = timed.offers.offer({"minutes": 3, "data": "cifar10"})
+    assert offer["busy"] and offer["images_per_second"] in [row.images_per_second for row in PRESETS["class"].measured] and "Another run" in offer["sentence"]
+    unknown = timed.offers.offer({"minutes": 3, "data": "cifar10", "changes": {"depth": 2}})
+    assert unknown["images_per_second"] is None and "cannot be timed" in unknown["sentence"] and unknown["expected"] is None
+    assert timed.starts == 0
+    timed.visitor.ask("stop", run=run)
+    assert timed.until_timed(minutes=3, data="cifar10")["images_per_second"] == 500 and timed.starts == 1
+
+
+@pytest.mark.parametrize("prints", ["", "no json", "[]", '{"images_per_second": null}', '{"images_per_second": -1}', '{"images_per_second": 1e999}'])
+def test_a_measurement_that_fails_is_said_and_tried_again_later(tiny, tmp_path, prints, monkeypatch):
+    timed = Timed(tiny, tmp_path, prints)
+    with pytest.raises(ValueError, match="could not be measured"):
+        timed.until_timed(minutes=3, data="cifar10")
+    assert timed.starts == 1
+    timed.prints = '{"images_per_second": 10}'
+    monkeypatch.setattr(offers, "FAILED_FOR", 0)
+    assert timed.until_timed(minutes=3, data="cifar10")["images_per_second"] == 10
+
+
+def test_a_child_that_never_ends_is_ended(tiny, tmp_path, monkeypatch):
+    timed = Timed(tiny, tmp_path)
+    monkeypatch.setattr(offers, "TIME_OUT", 0.2)
+    timed.offers._command = lambda made: [sys.executable, "-c", "import time; time.sleep(60)"]
+    with pytest.raises(ValueError, match="could not be measured"):
+        timed.until_timed(minutes=3, data="cifar10")
+
+
+def test_the_owners_limit_holds_for_offers(tiny, tmp_path):
+    timed = Timed(tiny, tmp_path, max_minutes=3.0)
+    for minutes in (3.5, 0, -1, float("nan"), "3", True):
+        with pytest.raises(ValueError, match="minutes"):
+            timed.offers.offer({"minutes": minutes, "data": "cifar10"})
+    assert timed.starts == 0
+
+
+@pytest.mark.parametrize("request_", [{"data": "cifar10"}, {"data": "cifar10", "changes": {"depth": 1, "pool": "mean", "class_token": False, "batch": 8}},
+                                     {"data": "cifar10", "start": "box", "freeze": True}])
+def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch, request_):
+    """Its own small model is the one in the box here, so that it takes a moment only."""
+    from vitdemo import checkpoint, pace
+
+    visitor = Visitor(tmp_path, tiny)
+    made = order({**request_, "minutes": 1}, visitor.lab.reach)
+    command = offers.measuring(made)
+    assert command[1:3] == ["-m", "vitdemo.pace"] and Path(offers.environment()["PYTHONPATH"].split(os.pathsep)[0], "vitdemo").is_dir()
+    seen = []
+    monkeypatch.setattr(pace, "measure", lambda wanted, **options: seen.append((wanted, options)) or pace.Pace(5.0, ((32, 5.0),), 1, 0.1, 7))
+    monkeypatch.setattr(checkpoint, "box_path", lambda: tmp_path / "none")
+    assert pace.main(command[3:]) == 0
+    wanted, options = seen[0]
+    assert options["threads"] == made.plan.train.threads and wanted.start == made.plan.start
+    assert all(getattr(wanted.train, name) == getattr(made.plan.train, name) for name in offers.SLOW)
+    assert made.start or wanted.vit == made.vit
+
+
+def test_the_childs_answer_is_read_from_its_last_line(tiny, tmp_path):
+    timed = Timed(tiny, tmp_path, 'a warning\n{"images_per_second": 7.5}')
+    assert timed.until_timed(minutes=1, data="cifar10")["images_per_second"] == 7.5
+
+
+def test_an_unknown_set_of_pictures_is_refused(timed):
+    with pytest.raises(ValueError):
+        timed.offers.offer({"minutes": 1, "data": UNKNOWN})
+    assert json.dumps(timed.visitor.refused("offer", minutes=1, data=UNKNOWN))

@@ -1,0 +1,86 @@
+"""Named sizes and recipes, what was measured of them, and the plans made from them."""
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from vitdemo import presets
+from vitdemo.config import ConfigError, TrainConfig, ViTConfig
+from vitdemo.plan import BUDGETS, EXPLAINED, Plan, plan
+from vitdemo.presets import LEARNED, PRESETS, SIZES
+
+
+def test_presets_make_plans_that_go_into_json_and_back_and_changes_are_checked():
+    for name in PRESETS:
+        wanted = plan(preset=name)
+        assert Plan.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
+    wanted = plan(preset="class", model="VIT-MICRO", minutes=1.5, changes={"dim": 48, "lr": 1e-3})
+    assert (wanted.train.minutes, wanted.vit.dim, wanted.train.lr) == (1.5, 48, 1e-3)
+    for wrong in ({"preset": "x"}, {"model": "x"}, {"minutes": 1, "epochs": 1}, {"changes": {"colour": 1}}, {"minutes": -1.0}, {"minutes": float("nan")}):
+        with pytest.raises(ConfigError):
+            plan(**wrong)
+
+
+def test_every_setting_is_explained_in_one_line_and_nothing_else_is():
+    assert set(EXPLAINED) == {spec.name for kind in (TrainConfig, ViTConfig) for spec in fields(kind)}
+    assert all(line.endswith(".") and "\n" not in line and 20 < len(line) < 140 for line in EXPLAINED.values())
+
+
+def test_every_preset_says_where_it_comes_from_and_names_a_size_that_exists():
+    for name, preset in PRESETS.items():
+        assert preset.size in SIZES and len(preset.source) > 20 and "\n" not in preset.source, name
+    assert {name for name, preset in PRESETS.items() if preset.reported} == {"plain", "mnist"}
+    assert PRESETS["plain"].reported == 0.7182 and PRESETS["mnist"].reported == 0.83
+    notebook = SIZES[PRESETS["notebook"].size].config
+    assert (notebook.dim, notebook.depth, notebook.heads, notebook.patch, notebook.image, notebook.classes) == (64, 4, 4, (4, 4), (32, 32), 10)
+
+
+def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far_outside():
+    for point in LEARNED:
+        assert presets.expected(point.images) == pytest.approx(point.accuracy)
+    between = [presets.expected(images) for images in range(28_200, 300_601, 5_000)]
+    assert between == sorted(between) and 0.478 < presets.expected(60_000) < 0.624
+    low, high = LEARNED[0].images, LEARNED[-1].images
+    assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
+    assert presets.expected(low / 1.4) < LEARNED[0].accuracy and presets.expected(high * 1.4) > LEARNED[-1].accuracy
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_one_budget_takes_the_place_of_the_presets_own_also_among_the_changes(name):
+    for asked in ({name: 2}, {"changes": {name: 2}}, {"changes": {**dict.fromkeys(BUDGETS, 0), name: 2}}):
+        train = plan(preset="plain", **asked).train
+        assert {other: getattr(train, other) for other in BUDGETS} == {**dict.fromkeys(BUDGETS, 0), name: 2}
+    for wrong in ({name: 0}, {name: -1}, {"changes": {name: "many"}}, {"changes": {name: True}}, {"changes": dict.fromkeys(BUDGETS, 1)}):
+        with pytest.raises(ConfigError):
+            plan(**wrong)
+
+
+def test_a_run_has_exactly_one_budget():
+    for wrong in ({}, {"minutes": 1, "steps": 1}, {"epochs": 1, "steps": 1}, {"minutes": 1, "epochs": 1}, {"steps": -1}):
+        with pytest.raises(ConfigError):
+            TrainConfig(**wrong)
+    with pytest.raises(ConfigError, match="warmup is a share of the run"):
+        TrainConfig(minutes=1, warmup=2.0)
+
+
+def test_a_plan_of_an_older_version_is_read_and_new_parts_are_checked():
+    old = {name: value for name, value in plan().to_json().items() if name not in ("start", "network", "title", "race")}
+    for name in ("steps", "freeze"):
+        del old["train"][name]
+    assert Plan.from_json(old) == plan()
+    race = {"id": "0a1b", "side": "b", "kind": "patch", "seed": 3}
+    wanted = plan(network="cnn", title="  my   net ", race=race)
+    assert wanted.title == "my net" and Plan.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
+    for wrong in ({"network": "rnn"}, {"title": "x" * 61}, {"race": {**race, "side": "c"}}, {"race": {"id": "0a"}}, {"race": {**race, "id": "../x"}},
+                  {"network": "cnn", "start": "box"}):
+        with pytest.raises(ConfigError):
+            plan(**wrong)
+
+
+def test_a_run_that_starts_from_a_model_keeps_its_shape():
+    assert plan(start="box").preset == "tune" and plan(preset="tune").start == "box" and plan(preset="tune", start="").start == ""
+    assert plan(preset="class", start="a/b/mine.safetensors").model == "mine"
+    for wrong in ({"changes": {"dim": 48}}, {"model": "vit-micro"}):
+        with pytest.raises(ConfigError, match="keeps its shape"):
+            plan(start="box", **wrong)

@@ -1,0 +1,71 @@
+"""Training on several processes, one per device, through PyTorch's own engine:
+
+    torchrun --nproc-per-node 2 -m vitdemo.train --preset class --out RUN
+
+Every process draws the whole batch and its augmentation and learns from its own slice, so the run is the one that a single process would
+have made. Process 0 keeps the time and writes.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, distributed, nn
+
+
+class World(NamedTuple):
+    """Which of how many processes this one is."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")
+
+    def slice(self, batch: Tensor) -> Tensor:
+        """This process's rows of the global `batch`."""
+        return batch.tensor_split(self.size)[self.rank]
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """`model` with gradients that are the mean over all processes."""
+        return model if self.size == 1 else nn.parallel.DistributedDataParallel(model)
+
+    def mean(self, value: Tensor) -> Tensor:
+        """The mean of everybody's `value`."""
+        if self.size > 1:
+            distributed.all_reduce(value)
+        return value / self.size
+
+    def told(self, value: float) -> float:
+        """What process 0 says `value` is."""
+        if self.size == 1:
+            return value
+        said = torch.tensor([value], dtype=torch.float64, device=self.device)
+        distributed.broadcast(said, src=0)
+        return said.item()
+
+    @contextlib.contextmanager
+    def first(self) -> Iterator[None]:
+        """Process 0 goes through the block before the others do: it leaves decoded pictures for them."""
+        if self.rank:
+            self.told(0.0)
+        yield
+        if not self.rank:
+            self.told(0.0)
+
+
+@contextlib.contextmanager
+def joined() -> Iterator[World]:
+    """The processes that torchrun started, this one among them; a world of one without torchrun. gloo on CPUs, NCCL on GPUs."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
+    if size == 1:
+        yield World(device=device)
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield World(distributed.get_rank(), size, device)
+    finally:
+        distributed.destroy_process_group()

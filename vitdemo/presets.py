@@ -1,0 +1,125 @@
+"""Named model sizes and training recipes: where each comes from, what is reported of it elsewhere, and what was measured here."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vitdemo.config import TrainConfig, ViTConfig
+
+
+@dataclass(frozen=True)
+class Size:
+    """A named architecture and one line about where it comes from."""
+
+    config: ViTConfig
+    about: str
+
+
+def _paper(dim: int, depth: int, heads: int, patch: int) -> ViTConfig:
+    return ViTConfig(dim=dim, depth=depth, heads=heads, patch=(patch, patch))
+
+
+_SMALL = ViTConfig(image=(32, 32), patch=(4, 4), dim=96, depth=6, heads=3, classes=10)
+
+SIZES: dict[str, Size] = {
+    "vit-micro": Size(_SMALL, "683,242 parameters: learns CIFAR-10 on a laptop's CPU in minutes"),
+    "vit-tiny-9.5m": Size(_SMALL.with_(dim=256, depth=12, heads=8),
+                          "9,509,642 parameters: the from-scratch ViT reported at 71.82 % on CIFAR-10 after 20 epochs without augmentation"),
+    "vit-notebook": Size(_SMALL.with_(dim=64, depth=4, heads=4),
+                         "208,074 parameters: a ViT small enough for a notebook, width 64, 4 blocks, 4 heads, patches of 4 pixels"),
+    "vit-mnist": Size(ViTConfig(image=(28, 28), patch=(4, 4), channels=1, dim=8, depth=2, heads=2, classes=10, positions="sinusoidal", init="xavier"),
+                      "a ViT for digits, 7x7 patches and a width of 8: reported at 83 % on MNIST after 5 epochs"),
+    "ti/16": Size(_paper(192, 12, 3, 16), "ViT-Ti/16: 5,717,416 parameters (Touvron et al. 2021)"),
+    "s/16": Size(_paper(384, 12, 6, 16), "ViT-S/16: 22,050,664 parameters (Touvron et al. 2021)"),
+    "b/16": Size(_paper(768, 12, 12, 16), "ViT-B/16: 86,567,656 parameters (table 1)"),
+    "b/32": Size(_paper(768, 12, 12, 32), "ViT-B/32: 88,224,232 parameters (table 1)"),
+    "l/16": Size(_paper(1024, 24, 16, 16), "ViT-L/16: 304,326,632 parameters (table 1)"),
+    "l/32": Size(_paper(1024, 24, 16, 32), "ViT-L/32: 306,535,400 parameters (table 1)"),
+    "h/14": Size(_paper(1280, 32, 16, 14), "ViT-H/14: 632,045,800 parameters (table 1)"),
+}
+
+
+class Measured(NamedTuple):
+    """What runs of a preset reached; made by tests/benchmarks/presets.py on the machine of MEASURED_ON."""
+
+    threads: int
+    accuracy: float                 # on the test pictures, 0 to 1, the mean over n runs
+    n: int
+    seconds: float                  # of training
+    images_per_second: float
+
+
+MEASURED_ON = "two virtual cores of an AMD EPYC"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named training recipe, the model and data it is meant for, where it comes from, and what was measured.
+
+    `start` "box": the recipe fine-tunes the model in the box unless another start is named.
+    """
+
+    train: TrainConfig
+    size: str
+    data: str
+    about: str
+    measured: tuple[Measured, ...] = ()
+    source: str = ""
+    reported: float | None = None   # accuracy on test pictures, 0 to 1, that `source` states and nobody measured here
+    start: str = ""
+
+
+_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
+_OURS = "this program's own recipe: Muon (Jordan et al. 2024) for the blocks' matrices, AdamW for the rest, pictures that grow to full size"
+
+PRESETS: dict[str, Preset] = {
+    "quick": Preset(_CLASS.with_(minutes=1), "vit-micro", "cifar10", "one minute: a first look",
+                    (Measured(1, 0.444, 1, 60, 470), Measured(2, 0.478, 1, 62, 597)), source=_OURS),
+    "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson",
+                    (Measured(1, 0.624, 2, 180, 511), Measured(2, 0.704, 1, 180, 967), Measured(2, 0.662, 3, 180, 750)), source=_OURS),
+    "break": Preset(_CLASS.with_(minutes=10), "vit-micro", "cifar10", "ten minutes: fits into a break", (Measured(1, 0.756, 1, 600, 501),),
+                    source=_OURS),
+    "tune": Preset(TrainConfig(minutes=0.5, optimizer="adamw", lr=3e-4, batch=64), "vit-micro", "cifar10",
+                   "half a minute of fine-tuning: your own pictures, on top of a model that can see already",
+                   source="fine-tuning with a fresh zero-initialised linear head, as in section 3.1 of the ViT paper", start="box"),
+    "plain": Preset(TrainConfig(epochs=20, optimizer="adamw", lr=1e-3, decay="cosine", flip=False, shift=0, label_smoothing=0.0,
+                                zero_head=False),
+                    "vit-tiny-9.5m", "cifar10", "the textbook recipe: AdamW at full size, no augmentation; hours on a CPU",
+                    source="a public from-scratch ViT of 9.5 million parameters: CIFAR-10, 20 epochs, no augmentation", reported=0.7182),
+    "notebook": Preset(TrainConfig(epochs=5, optimizer="adamw", lr=1e-3, warmup=0.0, decay="none", flip=False, shift=0, label_smoothing=0.0,
+                                   clip=0.0, zero_head=False),
+                       "vit-notebook", "cifar10", "the small notebook ViT: plain AdamW for five epochs, no augmentation",
+                       source="the small ViT of public notebooks: width 64, 4 blocks, 4 heads, patch 4, 5 epochs; no accuracy is reported"),
+    "mnist": Preset(TrainConfig(epochs=5, optimizer="adam", lr=5e-3, weight_decay=0.0, warmup=0.0, decay="none", flip=False, shift=0,
+                                label_smoothing=0.0, clip=0.0, zero_head=False),
+                    "vit-mnist", "mnist", "digits: plain Adam at a rate of 0.005 for five epochs", (Measured(1, 0.863, 3, 55, 5175),),
+                    source="a public step-by-step ViT for MNIST: 7x7 patches, width 8, 2 heads, 2 blocks, sinusoidal positions, 5 epochs",
+                    reported=0.83),
+}
+
+
+class Learned(NamedTuple):
+    """What runs of one recipe had learned after `images` training pictures, repeats counted."""
+
+    images: int
+    accuracy: float                 # on the test pictures, 0 to 1
+    seconds: float                  # of training
+    threads: int
+    n: int                          # runs behind the accuracy
+
+
+# "quick", "class" and "break" are one recipe that differs in its minutes only, so together they draw its curve on CIFAR-10
+LEARNED: tuple[Learned, ...] = tuple(sorted(
+    Learned(round(m.seconds * m.images_per_second), m.accuracy, m.seconds, m.threads, m.n)
+    for name in ("quick", "class", "break") for m in PRESETS[name].measured))
+
+
+def expected(images: float) -> float | None:
+    """The accuracy (0 to 1) that the recipe "class" reaches on CIFAR-10 after `images` pictures: the measured points of LEARNED joined by
+    straight lines over log(images), the outer lines going on for a factor of 1.5; None beyond that, where nothing was measured."""
+    if not LEARNED[0].images / 1.5 <= images <= LEARNED[-1].images * 1.5:
+        return None
+    right = next((i for i, point in enumerate(LEARNED[1:-1], 1) if images <= point.images), len(LEARNED) - 1)
+    low, high = LEARNED[right - 1], LEARNED[right]
+    share = math.log(images / low.images) / math.log(high.images / low.images)
+    return low.accuracy + share * (high.accuracy - low.accuracy)

@@ -1,0 +1,140 @@
+"""A fair race: runs that share seed, data and the order of pictures, and differ in one thing; and what may be concluded from it.
+
+Where the difference is in the architecture both sides get the same time; otherwise they take the same number of steps.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, variance
+from typing import Any, Literal, NamedTuple
+
+from vitdemo.config import ConfigError
+from vitdemo.plan import TITLE_LENGTH, Plan, plan
+from vitdemo.presets import PRESETS
+from vitdemo.runfolder import new_id
+
+LOOK_EVERY = 15                                 # seconds of training between two looks at the validation pictures
+BESIDES = 25.0                                  # seconds, about, that a run takes besides its training: to start, to look, to be tested
+MOST_SEEDS = 10
+
+
+class RaceError(ValueError):
+    """Runs that cannot be compared; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a race is about: the names of its two sides, what is changed for each, and what both get the same amount of."""
+
+    title: str
+    question: str
+    a: str
+    b: str
+    budget: Literal["seconds", "steps"]
+    changes: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    networks: tuple[str, str] = ("vit", "vit")
+    both: dict[str, Any] = field(default_factory=dict)                      # changes of the recipe that hold for both sides
+
+
+KINDS: dict[str, Kind] = {
+    "patch": Kind("Large or small patches", "Does it help to cut a picture into smaller patches?",
+                  "patches of 4 pixels", "patches of 8 pixels", "seconds", ({"patch": [4, 4]}, {"patch": [8, 8]})),
+    "pool": Kind("Class token or mean", "Should the answer be read from a class token, or from the mean of all patches?",
+                 "class token", "mean of all patches", "seconds", ({"pool": "cls"}, {"pool": "mean", "class_token": False})),
+    "positions": Kind("With or without positions", "Do positions matter?", "learned positions", "no positions",
+                      "seconds", ({"positions": "learned"}, {"positions": "none"})),
+    "optimizer": Kind("Muon or AdamW", "Does the newer optimizer learn more from the same pictures?", "Muon", "AdamW",
+                      "steps", ({"optimizer": "muon"}, {"optimizer": "adamw"})),
+    "network": Kind("ViT or CNN", "Is attention better than convolution at this size?", "ViT", "small CNN",
+                    "seconds", networks=("vit", "cnn"), both={"optimizer": "adamw"}),
+    "augmentation": Kind("With or without augmentation", "Does it help to mirror and shift the pictures?",
+                         "with augmentation", "without augmentation", "steps", ({"flip": True, "shift": 4}, {"flip": False, "shift": 0})),
+}
+
+
+def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, preset: str = "class",
+          pace: float | None = None) -> list[Plan]:
+    """The runs of a race in the order in which they should start: both sides of seed 0, then of seed 1, and so on.
+
+    pace: pictures per second measured for the recipe on this machine (see `pace`), which says how many steps `minutes` have; without it
+    the recipe's own measured pace counts. Raises ConfigError.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"there is no race {kind!r:.40}; there are {', '.join(KINDS)}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ConfigError(f"a race is repeated over 1 to {MOST_SEEDS} seeds, not {seeds}")
+    chosen, race, found = KINDS[kind], new_id(), []
+    common = {**chosen.both, "threads": threads, "evaluations": min(20, max(3, round(60 * minutes / LOOK_EVERY)))}
+    for seed in range(seeds):
+        for index, side in enumerate("ab"):
+            made = plan(preset=preset, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index]}, start="",
+                        network=chosen.networks[index], title=f"{(chosen.a, chosen.b)[index]}, seed {seed}"[:TITLE_LENGTH],
+                        race={"id": race, "side": side, "kind": kind, "seed": seed})
+            if chosen.budget == "steps":
+                steps = max(1, round(60 * minutes * (pace or _measured(preset, threads)) / made.train.batch))
+                made = made._replace(train=made.train.with_(minutes=0.0, steps=steps))
+            found.append(made)
+    return found
+
+
+def total_seconds(runs: Sequence[Plan], *, pace: float | None = None) -> float:
+    """About how long the runs take one after the other, everything included. `pace` as for `plans`."""
+    return sum(BESIDES + (60 * run.train.minutes or run.train.steps * run.train.batch / (pace or _measured(run.preset, run.train.threads)))
+               for run in runs)
+
+
+def _measured(preset: str, threads: int) -> float:
+    """Pictures per second of a recipe, measured with the number of threads nearest to this one."""
+    rows = PRESETS[preset].measured if preset in PRESETS else ()
+    if not rows:
+        raise ConfigError(f"the pace of {preset!r:.40} has to be measured before a race of equal steps can be planned")
+    return min(rows, key=lambda row: abs(row.threads - threads)).images_per_second
+
+
+class Verdict(NamedTuple):
+    """What a race showed. Shares from 0 to 1; `difference` is above 0 where side a is ahead."""
+
+    winner: str | None              # "a" or "b" where the difference is beyond twice the noise over seeds, else None
+    difference: float               # mean accuracy of a minus that of b
+    noise: float                    # standard error of that difference
+    sentence: str
+
+
+def verdict(rows: Sequence[tuple[str, int, float, int]], kind: str = "") -> Verdict:
+    """What follows from runs that are over, each (side, seed, accuracy on its validation pictures, how many they are).
+
+    With one run of a side only the pictures' chance is known: the standard error of a difference of two shares, for pictures drawn anew.
+    What another seed would have made of it cannot be told, so nobody wins. With more runs the noise is Welch's standard error of the
+    difference of two means, which holds the chance of seeds and pictures together. Raises RaceError where a side has no run.
+    """
+    sides = {side: [(accuracy, n) for s, _, accuracy, n in rows if s == side] for side in "ab"}
+    names = (KINDS[kind].a, KINDS[kind].b) if kind in KINDS else ("side A", "side B")
+    if not all(sides.values()) or any(not 0 <= accuracy <= 1 or n < 1 for side in sides.values() for accuracy, n in side):
+        raise RaceError("a race needs a run of each side that looked at its validation pictures")
+    means = [fmean(accuracy for accuracy, _ in sides[side]) for side in "ab"]
+    difference = means[0] - means[1]
+    ahead, behind = (0, 1) if difference >= 0 else (1, 0)
+    lead = (f"{_capital(names[ahead])} got {means[ahead]:.1%} right and {names[behind]} {means[behind]:.1%}" if difference else
+            f"Both sides got {means[0]:.1%} right")
+    if min(map(len, sides.values())) < 2:
+        noise = math.sqrt(sum(accuracy * (1 - accuracy) / n / len(side) ** 2 for side in sides.values() for accuracy, n in side))
+        return Verdict(None, difference, noise, f"{lead}, {_beyond(difference, noise)} the chance of the pictures alone (standard error "
+                       f"{100 * noise:.1f} points); one run each cannot tell what another seed would do: repeat it over three seeds.")
+    spread = {side: variance([accuracy for accuracy, _ in found]) for side, found in sides.items()}
+    noise = math.sqrt(sum(spread[side] / len(found) for side, found in sides.items()))
+    won = abs(difference) > 2 * noise
+    first, second = "ab"[ahead], "ab"[behind]
+    return Verdict(first if won else None, difference, noise,
+                   f"{lead} on average of {len(sides[first])} and {len(sides[second])} runs, which spread by "
+                   f"{100 * math.sqrt(spread[first]):.1f} and {100 * math.sqrt(spread[second]):.1f} points: a difference of {100 * abs(difference):.1f} points, "
+                   f"{_beyond(difference, noise)} its standard error of {100 * noise:.1f}. "
+                   f"{f'{_capital(names[ahead])} won.' if won else 'These runs do not tell the two apart.'}")
+
+
+def _beyond(difference: float, noise: float) -> str:
+    return "beyond twice" if abs(difference) > 2 * noise else "not beyond twice"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

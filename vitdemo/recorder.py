@@ -1,0 +1,209 @@
+"""Writes down what a run does while somebody iterates over `fit`: log, status, weights, film, mistakes, and the test at the end."""
+
+import copy
+import math
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+import vitdemo
+from vitdemo import checkpoint, mistakes, runs, settings
+from vitdemo.atomic import replacing
+from vitdemo.config import Preprocessing
+from vitdemo.data import Split
+from vitdemo.evaluate import Report, predict
+from vitdemo.film import Camera
+from vitdemo.model import ViT
+from vitdemo.plan import Plan
+from vitdemo.train import State, Step
+
+REPORT_EVERY = 0.5                              # seconds between two lines of the log
+RECENT = 10.0                                   # seconds of training over which images/s are counted
+
+
+class Parts(NamedTuple):
+    """The pictures of a run: what they are called, how many it learns from, and those it is measured with."""
+
+    name: str
+    training: int
+    validation: Split
+    test: Split | None
+    classes: tuple[str, ...]
+    preprocessing: Preprocessing
+
+
+class Recorder:
+    """Keeps a run's folder up to date. `open` comes first, after `restore` where a run goes on; then `take` gets every step, and `test`
+    ends a run that was not stopped."""
+
+    def __init__(self, folder: runs.RunFolder, plan: Plan, state: State, parts: Parts, *, quiet: bool):
+        self.folder, self.plan, self.state, self.parts, self.quiet = folder, plan, state, parts, quiet
+        self.camera = Camera(folder, classes=parts.classes, preprocessing=parts.preprocessing, validation=parts.validation)
+        self.best = -1.0                        # highest accuracy of a look
+        self.weights: dict[str, Any] = {}       # the best ones of a network that has no checkpoint file
+        self.look_seconds = 0.0                 # what the latest look cost
+        self._given_up: set[str] = set()
+        self._losses: list[float] = []          # since the last line of the log
+        self._reported = -math.inf
+        self._pending: Step | None = None       # taken and not written down
+        self._marks: deque[tuple[float, int]] = deque()                     # (seconds, images) of recent lines
+
+    def open(self, *, resume: bool) -> None:
+        """Begin the film and, in a new run, leave the untrained weights, so that there is a model to look into from the start."""
+        if resume:                              # what the log says of later steps is made again
+            self.folder.log({"resumed": self.state.step, "seconds": round(self.state.seconds, 3)})
+        else:
+            self._save_best(None)
+            self.keep()
+        self._extra("film", lambda: self.camera.open(self.state.model))
+
+    def take(self, step: Step, now: float) -> None:
+        """Note one step at the time `now` (seconds): a line at most every REPORT_EVERY seconds, and everything there is at every look."""
+        if math.isfinite(step.loss):
+            self._losses.append(step.loss)
+        if step.logits is None and now - self._reported < REPORT_EVERY:
+            self._pending = step
+            return
+        self._pending, look = None, None
+        if step.logits is not None:
+            report = Report.of(step.logits, self.parts.validation.labels, self.parts.classes)
+            look = {"n": report.n, "standard_error": report.standard_error, "ece": report.expected_calibration_error}
+            self._look(step, report)
+        self._line(step, look)
+        self._reported = now
+
+    def flush(self) -> None:
+        """Write down and save the latest step, where somebody asked for an end between two looks."""
+        if self._pending is not None:
+            self._line(self._pending, None)
+        self.keep()
+
+    def _line(self, step: Step, look: dict[str, float] | None) -> None:
+        """One line of the log, the status, and a line on the screen."""
+        loss = sum(self._losses) / len(self._losses) if self._losses else math.nan
+        self.folder.log({"step": step.step, "images": step.images, "epoch": round(step.epoch, 4), "progress": round(step.progress, 5),
+                         "seconds": round(step.seconds, 3), "loss": loss, "rate": step.rate, "accuracy": step.accuracy,
+                         **({"look": look} if look else {})})
+        speed = self._speed(step)
+        self.folder.write_status(state="running", message="", step=step.step, epoch=step.epoch, seconds=step.seconds, progress=step.progress,
+                                 seconds_left=self.left(step, speed), images_per_second=speed, best_accuracy=max(self.best, 0.0))
+        self._show(step, loss, speed)
+        self._losses.clear()
+
+    def left(self, step: Step, speed: float | None) -> float | None:
+        """Seconds until the end, looks and the test included; None before the fifth step."""
+        if not speed or not step.progress:
+            return None
+        budget = self.plan.train
+        training = 60 * budget.minutes - step.seconds if budget.minutes else step.images * (1 - step.progress) / step.progress / speed
+        test = len(self.parts.test) / len(self.parts.validation) if self.parts.test else 0
+        return max(0.0, training) + (budget.evaluations * (1 - step.progress) + test) * self.look_seconds
+
+    def keep(self) -> None:
+        """Write everything a resume needs, whole or not at all."""
+        try:
+            with replacing(self.folder.last) as draft:
+                torch.save({**self.state.state_dict(), "best": self.best, "best_weights": self.weights}, draft)
+        except (OSError, RuntimeError) as error:
+            raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
+
+    def test(self, between: Callable[[], None]) -> float | None:
+        """Look once at the test pictures with the best weights; returns their accuracy, or None where there are none."""
+        test, parts = self.parts.test, self.parts
+        if test is None:
+            return None
+        self.folder.write_status(message="Trained; now counting right answers on the test pictures.", seconds_left=None)
+        kept = checkpoint.load(self.folder.best) if self.plan.network == "vit" else None
+        model = kept.model if kept else copy.deepcopy(self.state.model)
+        if not kept:
+            model.load_state_dict(self.weights)
+        logits = predict(model.to(next(self.state.model.parameters()).device), test.images, parts.preprocessing, between=between)
+        report = Report.of(logits, test.labels, parts.classes)
+        if kept:
+            tested = {"test_accuracy": report.accuracy, "test_pictures": report.n, "test_per_class": report.per_class,
+                      "test_calibration_error": report.expected_calibration_error}
+            checkpoint.save(self.folder.best, model, classes=parts.classes, preprocessing=parts.preprocessing,
+                            provenance={**kept.provenance, **tested})
+        path = self.folder.path / "mistakes-test.safetensors"
+        self._extra("list of mistakes", lambda: mistakes.save(path, test, logits, parts.classes))
+        self.folder.log({"test": report.to_json()})
+        return report.accuracy
+
+    def _look(self, step: Step, report: Report) -> None:
+        if report.accuracy > self.best:
+            self.best = report.accuracy
+            self._save_best(step)
+        self._extra("film", lambda: self.camera.shoot(self.state.model, step, report))
+        path = self.folder.path / "mistakes-validation.safetensors"
+        self._extra("list of mistakes", lambda: mistakes.save(path, self.parts.validation, step.logits, self.parts.classes))
+        self.keep()
+
+    def _save_best(self, step: Step | None) -> None:
+        model = self.state.model
+        if isinstance(model, ViT):
+            checkpoint.save(self.folder.best, model, classes=self.parts.classes, preprocessing=self.parts.preprocessing,
+                            provenance=provenance(self.plan, step, self.parts, model))
+        else:
+            self.weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+
+    def restore(self) -> None:
+        """Go on from last.pt. Raises RunError where it does not fit."""
+        try:
+            saved = torch.load(self.folder.last, map_location="cpu", weights_only=True)
+            self.state.load_state_dict(saved)
+            self.best, self.weights = float(saved["best"]), saved.get("best_weights", {})
+        except Exception as error:              # whatever a damaged or foreign file makes torch say
+            raise runs.RunError(f"the run cannot go on, because last.pt is damaged or does not fit its settings and pictures "
+                                f"({type(error).__name__}): start a new run") from error
+
+    def _extra(self, what: str, make: Callable[[], None]) -> None:
+        """What fails here is given up, since training matters more; only a full disk is said, because it would end the run anyway."""
+        if what in self._given_up:
+            return
+        try:
+            make()
+        except runs.RunError:
+            raise
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise runs.RunError(f"the {what} could not be saved ({reason}): free some disk space and resume") from error
+        except Exception as error:
+            self._given_up.add(what)
+            print(f"no more {what} of this run: {type(error).__name__}: {error}", flush=True)
+
+    def _speed(self, step: Step) -> float | None:
+        """Images per second of late; None before the fifth step."""
+        self._marks.append((step.seconds, step.images))
+        while len(self._marks) > 2 and step.seconds - self._marks[1][0] > RECENT:
+            self._marks.popleft()
+        (since, before), images = self._marks[0], step.images
+        if step.step < 5:
+            return None
+        return (images - before) / (step.seconds - since) if step.seconds > since and images > before else images / max(step.seconds, 1e-9)
+
+    def _show(self, step: Step, loss: float, speed: float | None) -> None:
+        live = sys.stdout.isatty()
+        if self.quiet or not (live or step.accuracy is not None):
+            return
+        left = self.left(step, speed)
+        text = (f"{step.progress:4.0%}  epoch {step.epoch:6.2f}  loss {loss:6.3f}  best {max(self.best, 0):6.2%}  "
+                f"{speed or 0:5.0f} images/s  {f'{left:4.0f} s left' if left is not None else ''}")
+        print(f"\r{text:<100}" if live else text, end="" if live and step.accuracy is None else "\n", flush=True)
+
+
+def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) -> dict[str, Any]:
+    """Where weights come from: the run, how far it had come (`step`; None: nowhere yet), and on what."""
+    device = next(model.parameters()).device
+    card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    return {"data": parts.name, "training_pictures": parts.training, "validation_pictures": len(parts.validation),
+            "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
+            "title": plan.title, "started_from": plan.model if plan.start else "random weights",
+            "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
+            "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
+            "precision": "bf16 autocast in training, float32 elsewhere" if card else "float32", "date": time.strftime("%Y-%m-%d"),
+            "version": f"vitdemo {vitdemo.__version__}, torch {torch.__version__}"}
