@@ -4,10 +4,14 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from vitdemo import checkpoint, settings
+from vitdemo import checkpoint, data, settings
 from vitdemo.checkpoint import Loaded
-from vitdemo.runs import Scheduler
-from vitdemo.ui import about, explore, theme, training, words
+from vitdemo.picturesets import Sets
+from vitdemo.runs import RunError, Scheduler
+from vitdemo.ui import about, explore, theme, viewer, words
+from vitdemo.ui.explore import INFER, Explore
+from vitdemo.ui.lab import Lab
+from vitdemo.ui.lab_view import LabView
 from vitdemo.ui.models import Models
 
 
@@ -22,22 +26,41 @@ def build_app(box: Loaded | None = None) -> App:
     """The whole page around one model (the one in the box where it is left out). Nothing is served and no run is started yet."""
     owner = settings.read()
     box = box or checkpoint.load(owner.checkpoint)
-    scheduler = Scheduler(owner.runs_folder, queue=owner.queue, keep_seconds=owner.keep_hours * 3600)
+    keep = owner.keep_hours * 3600
+    scheduler = Scheduler(owner.runs_folder, limit=owner.runs_at_once, queue=owner.queue, keep_seconds=keep, grace=2.0)
     models = Models(box, scheduler)
+    sets = Sets(owner.sets_folder, max_pictures=owner.max_pictures, max_bytes=owner.sets_megabytes * 10**6, keep_seconds=keep)
+    lab = Lab(scheduler, models, sets, owner=owner)
+
+    def ask(request: dict[str, Any]) -> dict[str, Any]:                     # Gradio takes plain functions only
+        return lab.ask(request)
+
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000), fill_width=True) as blocks:
-        # top level, because what lies in a tab is not there when the page loads; the id is a secret by itself, so the key needs to be none
-        run_id = gr.BrowserState(None, storage_key="vitdemo-run", secret="vitdemo")
-        timer = gr.Timer(1.0, active=False)
         gr.HTML(f"<h1>{words.TITLE}</h1><p>{words.TAGLINE}</p>", elem_classes="vd-head")
         with gr.Tabs(selected="explore") as tabs:
             with gr.Tab("Explore", id="explore"):
                 parts = explore.build(models)
-            with gr.Tab("Train", id="train", render_children=True):
-                poll, shown = training.build(scheduler, models, parts, tabs, run_id, timer)
+            with gr.Tab("Train", id="train"):
+                view = LabView(ask=ask, elem_id="vd-lab")
             with gr.Tab("About", id="about"):
                 about.build(box)
-        blocks.load(poll, run_id, shown, show_progress="hidden", queue=False, api_visibility="private")
+        _open_in_explore(view, parts, models, tabs)
+        # whether there are test pictures is seen when a page is opened: they come with the first training run
+        blocks.load(lambda: gr.Button(visible=data.is_local("cifar10")), None, parts.random_test, show_progress="hidden", queue=False, api_visibility="private")
     return App(blocks.queue(max_size=64, api_open=False), scheduler)
+
+
+def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tabs) -> None:
+    """What the training lab's event does: that run's model, on the picture that is there, beside the model in the box."""
+    def look_into(path: str | None, event: gr.EventData) -> tuple[Any, ...]:
+        run_id, explored = event._data.get("run") if isinstance(event._data, dict) else None, gr.Tabs(selected="explore")
+        try:
+            models.get(run_id)
+        except RunError as error:
+            return gr.skip(), gr.skip(), explored, viewer.message(str(error), failed=True)
+        return run_id, gr.Button(visible=bool(run_id)), explored, parts.beside_box(path, run_id)
+
+    view.select(look_into, parts.picture, [parts.run, parts.back, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)
 
 
 def launch_settings() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
 from vitdemo.ui import viewer, words
-from vitdemo.ui.models import Models, describe
+from vitdemo.ui.models import Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
 from vitdemo.ui.upload import UploadedImage
@@ -38,7 +38,8 @@ class Explore:
     picture: UploadedImage
     run: gr.State                   # id of the run whose model is looked through, or None for the one in the box
     back: gr.Button
-    again: Callable[[str | None, str | None], Any]          # (picture, run) -> the viewer's value
+    random_test: gr.Button
+    beside_box: Callable[[str | None, str | None], Any]     # (picture, run) -> the viewer's value: that run's model beside the one in the box
 
 
 def examples() -> list[tuple[str, str]]:
@@ -53,7 +54,8 @@ def analyse(picture: str | Image.Image, run_id: str | None, models: Models, resu
     try:
         loaded = models.get(run_id)
         key = results.keep(explain(picture, loaded), stays=stays)
-        return payload(results.get(key).explanation, key=key, about=describe(loaded, trained_here=bool(run_id)), truth=truth)
+        value = payload(results.get(key).explanation, key=key, about=models.describe(run_id, loaded), truth=truth)
+        return {**value, "own_model": bool(run_id)}                         # what the model in the box may be set beside
     except (PictureError, RunError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
@@ -91,7 +93,7 @@ def build(models: Models) -> Explore:
     """Lay out the tab and wire it. Called inside `gr.Blocks`."""
     shown = examples()
     results = Results()
-    questions = Questions(results)
+    questions = Questions(results, models.box)
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         return questions.ask(request)
@@ -119,6 +121,9 @@ def build(models: Models) -> Explore:
             return viewer.message()
         return analyse(path or shown[0][0], run_id, models, results)
 
+    def beside_box(path: str | None, run_id: str | None) -> Any:
+        return {**again(path, run_id), "beside": "box"}
+
     def on_example(event: gr.SelectData) -> Any:
         index = event.index
         return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip()
@@ -142,7 +147,7 @@ def build(models: Models) -> Explore:
     back.click(lambda: (None, gr.Button(visible=False)), None, [run, back], api_visibility="private").then(
         again, [picture, run], view, api_visibility="private", **INFER)
     _public_endpoint(models)
-    return Explore(view, picture, run, back, again)
+    return Explore(view, picture, run, back, random_test, beside_box)
 
 
 def _public_endpoint(models: Models) -> None:

@@ -4,7 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import gradio as gr
+
 from vitdemo.explain import Explanation
+from vitdemo.ui import words
+from vitdemo.ui.upload import inside_uploads
 
 KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")
 FUSIONS = ("mean", "min", "max")
@@ -24,13 +28,13 @@ def whole(fields: dict[str, Any], name: str, most: int, *, least: int = 0, defau
     return value
 
 
-def number(fields: dict[str, Any], name: str, most: float, *, default: float) -> float:
-    """A number from 0 to `most`; `default` where the field is missing or null."""
+def number(fields: dict[str, Any], name: str, most: float, *, least: float = 0, default: float | None = None) -> float:
+    """A number from `least` to `most`; `default` where the field is missing or null."""
     value = fields.get(name)
-    if value is None:
+    if value is None and default is not None:
         return default
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:        # NaN is in no range
-        raise RequestError(f"the field {name!r} must be a number from 0 to {most:g}, not {brief(value)}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:        # NaN is in no range
+        raise RequestError(f"the field {name!r} must be a number from {least:g} to {most:g}, not {brief(value)}")
     return float(value)
 
 
@@ -51,6 +55,61 @@ def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
     if not isinstance(value, bool):
         raise RequestError(f"the field {name!r} must be true or false, not {brief(value)}")
     return value
+
+
+def text(fields: dict[str, Any], name: str, most: int, *, default: str | None = None) -> str:
+    """One line of at most `most` characters, without those that cannot be seen or turn the writing direction; `default` where the field
+    is missing or null."""
+    value = fields.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str) or len(value) > most:
+        raise RequestError(f"the field {name!r} must be a text of at most {most} characters, not {brief(value)}")
+    return plain(value)
+
+
+def plain(value: Any) -> str:
+    """A text in one line; nothing for what is no text."""
+    return " ".join("".join(c if c.isprintable() else " " for c in value).split()) if isinstance(value, str) else ""
+
+
+def run(fields: dict[str, Any], name: str = "run") -> str:
+    """What may be the id of a run; whether there is one is for the scheduler to say."""
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise RequestError(f"the field {name!r} must be the id of a run, not {brief(value)}")
+    return value
+
+
+def listed(fields: dict[str, Any], name: str, most: int) -> list[Any]:
+    """A list of at most `most` things of any kind; empty where the field is missing or null."""
+    value = fields.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or len(value) > most:
+        raise RequestError(f"the field {name!r} must be a list of at most {most}, not {brief(value)}")
+    return value
+
+
+def runs(fields: dict[str, Any], name: str, most: int) -> list[str]:
+    """At most `most` ids of runs, each once; empty where the field is missing or null."""
+    return list(dict.fromkeys(run({name: value}, name) for value in listed(fields, name, most)))
+
+
+def uploaded(fields: dict[str, Any], name: str) -> str:
+    """The path of a file that was really uploaded to this page; nothing else is ever opened."""
+    path = fields.get(name)
+    if not isinstance(path, str) or len(path) > 4096:
+        raise RequestError(f"the field {name!r} must be the path of an uploaded file, not {brief(path)}")
+    try:
+        return inside_uploads(path)
+    except gr.Error:
+        raise RequestError(words.NOT_UPLOADED) from None
+
+
+def uploads(fields: dict[str, Any], name: str, most: int) -> list[str]:
+    """The paths of at most `most` uploaded files; empty where the field is missing or null."""
+    return [uploaded({name: value}, name) for value in listed(fields, name, most)]
 
 
 def patches(fields: dict[str, Any], name: str, count: int) -> tuple[int, ...]:

@@ -1,12 +1,16 @@
-"""Which model a visitor looks through: the one in the box, or the best weights of a run of theirs."""
+"""Which model a visitor looks through: the one in the box, the best weights of a run of theirs, a file they loaded, or the recorded run's."""
 
 import threading
 from collections import OrderedDict
+from pathlib import Path
 
 from vitdemo import checkpoint, settings
 from vitdemo.checkpoint import Loaded
-from vitdemo.runs import RunError, Scheduler
+from vitdemo.runs import RunError, RunFolder, Scheduler
 from vitdemo.ui import words
+
+RECORDED = "recorded"                           # the name of the run that ships with the program, where a run's id is expected
+RECORDED_FOLDER = Path(__file__).resolve().with_name("recorded")
 
 
 class Models:
@@ -19,11 +23,15 @@ class Models:
         self._lock = threading.Lock()
         self._recent: OrderedDict[tuple[str, int], Loaded] = OrderedDict()
 
+    def folder(self, run_id: str) -> RunFolder:
+        """The folder of a visitor's run or of the recorded one. Raises RunError for anything else."""
+        return RunFolder(RECORDED_FOLDER) if run_id == RECORDED else self._scheduler.read(run_id)
+
     def get(self, run_id: str | None) -> Loaded:
         """The model of a run, or the one in the box for None. Raises RunError with a sentence where there is none (any more)."""
         if not run_id:
             return self.box
-        best = self._scheduler.read(run_id).best
+        best = self.folder(run_id).best
         try:
             key = run_id, best.stat().st_mtime_ns
             with self._lock:
@@ -41,13 +49,27 @@ class Models:
 
     def source(self, run_id: str | None) -> str:
         """The data set that a model learned from: a run's own, CIFAR-10 for the one in the box. Raises RunError."""
-        return str(self._scheduler.read(run_id).config().get("data", "cifar10")) if run_id else "cifar10"
+        return str(self.folder(run_id).config().get("data", "")) if run_id else "cifar10"
+
+    def describe(self, run_id: str | None, loaded: Loaded) -> str:
+        """Which model this is and how good, in one sentence for a person. Raises RunError."""
+        if not run_id:
+            return describe_box(self.box)
+        config = self.folder(run_id).config()
+        title = str(config.get("title") or "")[:60]
+        name = words.MODEL_RECORDED if run_id == RECORDED else words.MODEL_NAMED.format(name=title or loaded.name) if config.get("imported") else \
+            words.MODEL_OF_RUN + (f" “{title}”" if title else "")
+        return _with_accuracy(name, loaded)
 
 
-def describe(loaded: Loaded, *, trained_here: bool) -> str:
-    """Which model this is and how good, in one sentence for a person."""
-    facts = loaded.provenance
-    box = words.MODEL_IN_THE_BOX if settings.read().checkpoint is None else words.MODEL_NAMED.format(name=loaded.name)
-    name, key, which = (words.MODEL_OF_RUN, "validation_accuracy", "validation") if trained_here else (box, "test_accuracy", "test")
-    share = facts.get(key)
-    return f"{name} is right on {share:.0%} of its {which} pictures." if isinstance(share, float) else f"{name}."
+def describe_box(box: Loaded) -> str:
+    """Which model is in the box, or stands in its place by the owner's wish, and how good it is."""
+    return _with_accuracy(words.MODEL_IN_THE_BOX if settings.read().checkpoint is None else words.MODEL_NAMED.format(name=box.name), box)
+
+
+def _with_accuracy(name: str, loaded: Loaded) -> str:
+    for key, which in (("test_accuracy", "test"), ("validation_accuracy", "validation")):       # a run is tested once, at its end
+        share = loaded.provenance.get(key)
+        if isinstance(share, float):
+            return f"{name} is right on {share:.0%} of its {which} pictures."
+    return f"{name}."

@@ -1,50 +1,9 @@
-"""Where a training run stands, as one component: a sentence, a bar, and the numbers."""
+"""Where a training run stands, as the words and numbers a person reads."""
 
 from typing import Any
 
-import gradio as gr
-
 from vitdemo.runs import Status
 from vitdemo.ui import words
-
-TEMPLATE = """
-<div class="vd-run">
-  <p class="vd-run-head" role="status"></p>
-  <progress class="vd-run-bar" max="1" value="0" aria-label="training progress"></progress>
-  <p class="vd-run-facts"></p>
-</div>
-"""
-STYLE = """
-.vd-run-head { font-size: 1.25rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; color: var(--body-text-color); }
-.vd-run-bar { appearance: none; width: 100%; height: 14px; border: 0; border-radius: 7px; overflow: hidden; background: var(--border-color-primary); }
-.vd-run-bar::-webkit-progress-bar { background: var(--border-color-primary); }
-.vd-run-bar::-webkit-progress-value { background: var(--vd-accent); }
-.vd-run-bar::-moz-progress-bar { background: var(--vd-accent); }
-.vd-run-facts { margin: 0.4rem 0 0; color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; min-height: 1.5em; }
-"""
-SCRIPT = """
-const show = () => {
-  const v = props.value || {};
-  element.querySelector(".vd-run-head").textContent = v.head || "";
-  element.querySelector(".vd-run-facts").textContent = v.facts || "";
-  const bar = element.querySelector(".vd-run-bar");
-  bar.value = v.progress || 0;
-  bar.hidden = !v.state;
-  element.querySelector(".vd-run").dataset.state = v.state || "none";
-};
-watch("value", show);
-show();
-"""
-
-
-class RunStatus(gr.HTML):
-    """Shows the value that `describe` made; text arrives as text nodes, never as markup."""
-
-    def __init__(self, value: dict[str, Any] | None = None, **settings: Any):
-        super().__init__(value, html_template=TEMPLATE, css_template=STYLE, js_on_load=SCRIPT, apply_default_css=False, **settings)
-
-    def api_info(self) -> dict[str, Any]:
-        return {"type": "object"}
 
 
 def describe(status: Status | None, position: int = 0, sentence: str = words.NO_RUN, *, stopping: bool = False) -> dict[str, Any]:

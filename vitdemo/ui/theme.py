@@ -37,6 +37,6 @@ button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 }
 @media (max-width: 600px) {
   .gradio-container .main.fillable { padding: 12px 14px !important; }
-  #vd-viewer .html-container { padding: 0 !important; }
+  #vd-viewer .html-container, #vd-lab .html-container { padding: 0 !important; }
 }
 """

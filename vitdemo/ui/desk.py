@@ -1,0 +1,91 @@
+"""The lab's desk: what this host offers, what a run would be, and the orders about runs: start, stop, go on, delete."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from vitdemo import settings
+from vitdemo.images import open_picture
+from vitdemo.runs import RunError
+from vitdemo.ui import catalogue, fields, words
+from vitdemo.ui.models import RECORDED
+from vitdemo.ui.orders import order, told
+from vitdemo.ui.reach import KNOWN, Reach
+
+MINE = 50                                       # runs that a browser remembers
+SUBJECTS = 6                                    # pictures of a film
+LONGEST_SIDE = 1024                             # of such a picture as it is kept, in pixels
+EXAMPLES = Path(__file__).resolve().with_name("examples")
+STARS = ("cat", "airplane", "horse")            # the example photos that a film of CIFAR-10 is about, unless somebody chose others
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Desk:
+    """Answers for what somebody wants done. Nothing here trains: a run is submitted and read."""
+
+    def __init__(self, reach: Reach):
+        self._reach = reach
+
+    def hello(self, request: Request) -> Answer:
+        """What this host offers. Whoever opens the page also sees to it that sets of pictures nobody uses any more are deleted in time."""
+        owner, threads = self._reach.owner, settings.training_threads()
+        self._reach.sets.tidy()
+        return {
+            "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes, "threads": threads,
+            "machine": "a public host" if owner.public else settings.machine(), "public": owner.public,
+            "presets": catalogue.presets(threads), "sizes": catalogue.sizes(), "settings": catalogue.settings(),
+            "races": catalogue.kinds(),
+            "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
+                     for name, known in KNOWN.items()],
+            "limits": {"pictures": owner.max_pictures, "megabytes": owner.sets_megabytes, "classes": [2, 100], "film": SUBJECTS, "runs": MINE,
+                       "zip_megabytes": owner.upload_megabytes, "keep_hours": owner.keep_hours},
+            "recorded": self._has_recorded(),
+        }
+
+    def check(self, request: Request) -> Answer:
+        """What a run would be."""
+        made = order(request, self._reach)
+        return {"parameters": made.parameters, "tokens": made.vit.tokens, "sentence": told(made)}
+
+    def start(self, request: Request) -> Answer:
+        """Submit a run; refused while another one of the same browser is going on."""
+        mine = fields.runs(request, "mine", MINE)
+        made = order(request, self._reach)
+        subjects = {f"film/subject-{i}.png": kept(path) for i, path in enumerate(fields.uploads(request, "film", SUBJECTS))}
+        if not subjects and made.source.name == "cifar10":                  # photos are seen from the last row, pictures of 32 pixels are not
+            subjects = {f"film/subject-{i}-{name}.png": kept(str(EXAMPLES / f"{name}.jpg")) for i, name in enumerate(STARS)}
+        return {"run": self._reach.scheduler.submit(made.plan.to_json(), subjects, mine=mine, only_one=True)}
+
+    def stop(self, request: Request) -> Answer:
+        folder = self._reach.own(request)
+        self._reach.scheduler.stop(folder.id)
+        return {"run": folder.id, "state": folder.status().state}
+
+    def resume(self, request: Request) -> Answer:
+        folder = self._reach.own(request)
+        self._reach.scheduler.resume(folder.id, mine=fields.runs(request, "mine", MINE), only_one=True)
+        return {"run": folder.id, "state": folder.status().state}
+
+    def delete(self, request: Request) -> Answer:
+        folder = self._reach.own(request)
+        self._reach.scheduler.delete(folder.id)
+        return {"run": folder.id, "state": "deleted"}
+
+    def _has_recorded(self) -> bool:
+        try:
+            return bool(self._reach.folder(RECORDED))
+        except RunError:
+            return False
+
+
+def kept(path: str) -> bytes:
+    """An uploaded picture as it is kept with a run: opened by our own decoder, upright, without what else the file told, not huge.
+    Raises PictureError."""
+    image = open_picture(path).image
+    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()

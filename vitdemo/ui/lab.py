@@ -1,0 +1,84 @@
+"""What the training lab's page asks: one door, every request checked, every answer plain JSON or one sentence.
+
+    ask({"question": "follow", "run": ..., "log": 0, "film": 0}) -> {"status": ..., "rows": ..., ...} or {"error": "One sentence."}
+
+The functions that a browser calls have no queue before them and no sign-in, so every limit is kept here and below, and what takes long goes
+through `Slots`. Whoever knows a run's id, 128 random bits, may ask about it; nothing lists the runs of others.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from vitdemo.picturesets import Sets
+from vitdemo.runs import Scheduler
+from vitdemo.settings import Settings
+from vitdemo.ui import fields, words
+from vitdemo.ui.closer import Closer
+from vitdemo.ui.desk import Desk
+from vitdemo.ui.fields import RequestError, sentence
+from vitdemo.ui.following import Following
+from vitdemo.ui.handover import Handover
+from vitdemo.ui.models import Models
+from vitdemo.ui.offers import Offers
+from vitdemo.ui.own_pictures import OwnPictures
+from vitdemo.ui.racing import Racing
+from vitdemo.ui.reach import Reach
+from vitdemo.ui.slots import Busy, Slots
+
+log = logging.getLogger(__name__)
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Lab:
+    """Answers the training lab's questions. Safe in threads."""
+
+    def __init__(self, scheduler: Scheduler, models: Models, sets: Sets, *, owner: Settings):
+        self.reach = reach = Reach(scheduler, models, sets, owner)
+        self.offers = offers = Offers(reach)
+        desk, following, closer, handover, racing = Desk(reach), Following(reach), Closer(reach), Handover(reach), Racing(reach, offers)
+        self._quick: dict[str, Callable[[Request], Answer]] = {
+            "hello": desk.hello, "offer": offers.offer, "check": desk.check, "stop": desk.stop, "resume": desk.resume, "delete": desk.delete,
+            "follow": following.follow, "list": following.list, "curves": following.curves, "race": racing.race, "standing": racing.standing}
+        self._slow: dict[str, Callable[[Request], Answer]] = {
+            "start": desk.start, "cell": closer.cell, "export": closer.export, "checkpoint": handover.checkpoint, "open": handover.open,
+            "set": OwnPictures(reach).set}
+        self._slots = Slots(working=2, waiting=6, patience=10)              # half of the page's threads
+        self._zips = Slots(working=1, waiting=1, patience=30)               # reading one may take two minutes
+
+    def ask(self, request: Any) -> Answer:
+        """The answer to one request, or {"error": sentence}; with "busy" where the same may be asked again in a moment. Never raises."""
+        try:
+            return self._answer(request)
+        except Busy as error:
+            return {"error": sentence(str(error)), "busy": True}
+        except ValueError as error:
+            # the program's own refusals are sentences without a path; what Python or a library says is not for visitors
+            return {"error": sentence(str(error))} if type(error).__module__.partition(".")[0] == "vitdemo" else self._unexpected()
+        except Exception:
+            return self._unexpected()
+
+    def _answer(self, request: Any) -> Answer:
+        if not isinstance(request, dict):
+            raise RequestError(f"a question is an object with a name, not {fields.brief(request)}")
+        question = fields.choice(request, "question", (*self._quick, *self._slow))
+        if not self.reach.owner.training and for_training(question, request):
+            raise RequestError(words.TRAIN_OFF)
+        if question in self._quick:
+            return self._quick[question](request)
+        slots = self._zips if request.get("do") == "zip" else self._slots
+        with slots.one(threading.Lock()):                                   # nothing of one run or set is worked on by turns here
+            return self._slow[question](request)
+
+    def _unexpected(self) -> Answer:
+        number = secrets.token_hex(3)
+        log.exception("question %s failed", number)
+        return {"error": words.LAB_UNEXPECTED.format(number=number)}
+
+
+def for_training(question: str, request: Request) -> bool:
+    """Whether a question is about a run to come. Where nobody may train, what is there can still be seen, taken home, stopped and deleted."""
+    return question in ("offer", "check", "start", "resume", "race") or question == "set" and request.get("do") in ("zip", "new", "add")

@@ -1,0 +1,122 @@
+// The browser's half of the training lab: one function of (element, props, server, watch, trigger, upload), its parts joined in the order of
+// their names, each part but this one closed in its own (() => { ... })(). The truth about a run is on the server's disk; here it is only asked
+// for, once a second, and only what is new travels. Whatever was sent by anybody is written as text nodes and canvas pixels, never as markup.
+const root = element.querySelector(".vl");
+const $ = (name) => root.querySelector(".vl-" + name);
+const look = { opacity: 65, colours: "cividis" };                        // how maps are drawn, for the shared painting
+
+// The run on show. `follow` is the server's last answer about it, `index` the frame of the film that is on show, -1 before the first.
+const lab = { id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, skipped: [], hello: null, index: -1 };
+
+const MOST_RUNS = 50, OWN = "vitdemo-runs", SHOWN = "vitdemo-shown", SECRET = "vitdemo-browser";
+const listeners = {};
+
+// Events: "hello" (what this host offers), "run" (another run is on show, or none: `lab` was emptied), "news" ({ rows, frames } that are new;
+// `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show),
+// "look" (opacity or colours of maps changed), "form" (the form of a new run changed),
+// "start-from" (what the form should hold: any of { data, dataTitle, start, title or startTitle of that, freeze, minutes, preset, model, changes }).
+function on(event, act) {
+  (listeners[event] ??= []).push(act);
+}
+
+function emit(event, value) {
+  for (const act of listeners[event] ?? [])
+    try { act(value); } catch (failure) { console.error(failure); }      // one broken part does not take the others with it
+}
+
+// Rejects with an Error whose message is a sentence for people; `answer` is what the server said, null where it said nothing.
+async function ask(request) {
+  for (let turn = 1; ; turn++) {
+    const answer = await Promise.resolve(server.ask(request)).catch(() => null);          // Gradio gives nothing where the network fails
+    if (answer && !answer.error) return answer;
+    if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }      // a whole class asks at once: stand in line
+    throw Object.assign(new Error(answer ? answer.error : "The server does not answer: is the program still running, and the network there?"), { answer });
+  }
+}
+
+const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
+
+// The runs of this browser, newest first. Whoever knows an id may see the run, so the list never leaves the browser but in questions.
+const mine = {
+  list() {
+    try {
+      const known = JSON.parse(localStorage.getItem(OWN) ?? "[]");
+      return Array.isArray(known) ? known.filter((id) => typeof id === "string").slice(0, MOST_RUNS) : [];
+    } catch { return kept.runs ?? []; }                                    // storage may be forbidden: then the list lasts as long as the page
+  },
+  add(id) { store([id, ...mine.list().filter((known) => known !== id)].slice(0, MOST_RUNS)); },
+  remove(id) { store(mine.list().filter((known) => known !== id)); },
+  // What says whose a new run is: the list, and a secret of this browser's, so that two tabs with an empty list do not both start one.
+  known() {
+    try {
+      if (!localStorage.getItem(SECRET)) localStorage.setItem(SECRET, [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
+      return [localStorage.getItem(SECRET), ...mine.list()].slice(0, MOST_RUNS);
+    } catch { return mine.list(); }
+  },
+};
+const kept = {};
+
+function store(runs) {
+  kept.runs = runs;
+  try { localStorage.setItem(OWN, JSON.stringify(runs)); } catch { /* see `list` */ }
+  emit("runs", runs);
+}
+
+window.addEventListener("storage", (event) => { if (event.key === OWN && root.isConnected) emit("runs", mine.list()); });
+
+// A titled part of the page that can be folded away. place: "setup" (before a run, out of sight while one is shown), "run", or "runs" (always
+// there, further down). In "run", `column` says where: "top", "main" and "side" beside each other, or "under" over the whole width.
+// Gives { box, head, body }; `box.open` is whether it is unfolded, `box.hidden` whether it is there at all.
+function section(place, order, title, line, { open = place === "run", column = "under" } = {}) {
+  const name = make("span", { class: "vl-title", role: "heading", "aria-level": 3, text: title });
+  const head = make("summary", { class: "vl-head" }, name, make("span", { class: "vl-hint", text: line }));
+  const body = make("div", { class: "vl-body" });
+  const box = make("details", { class: "vl-section", open }, head, body);
+  put($(place === "run" ? column : place), order, box);
+  return { box, head, body };
+}
+
+// Puts a node among its siblings by its order, which also rules where columns fall under each other.
+function put(place, order, node) {
+  node.style.order = order;
+  place.insertBefore(node, [...place.children].find((other) => Number(other.style.order) > order) ?? null);
+}
+
+// One sentence for everybody, screen readers too. A failure stays until it is read, anything else goes by itself.
+let fading = 0;
+function say(sentence, failed = false) {
+  clearTimeout(fading);
+  const box = $("say");
+  box.hidden = !sentence;
+  box.dataset.failed = String(failed);
+  box.firstElementChild.textContent = sentence;
+  if (sentence && !failed) fading = setTimeout(() => say(""), 9000);
+}
+
+$("say-close").addEventListener("click", () => say(""));
+
+// What a button does when it has to ask: it cannot be pressed twice, and a refusal is said.
+async function doing(button, act) {
+  button.disabled = true;
+  try { return await act(); }
+  catch (failure) { say(failure.message, true); return null; }
+  finally { button.disabled = false; }
+}
+
+// Which frame of the film is on show. At the last one the film follows the run.
+function setIndex(index) {
+  const next = Math.max(-1, Math.min(lab.frames.length - 1, index));
+  if (next === lab.index) return;
+  lab.index = next;
+  emit("scrub", next);
+}
+
+// A number as people write it: "3,5" is 3.5. NaN where it is none.
+const numberOf = (text) => /^\s*-?(\d+([.,]\d*)?|[.,]\d+)(e-?\d+)?\s*$/i.test(text) ? Number(text.replace(",", ".")) : NaN;
+
+const openInExplore = (run) => trigger("select", { run });
+
+const clock = (seconds) => {
+  const s = Math.max(0, Math.round(seconds)), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");
+  return (h ? h + ":" + two(Math.floor(s / 60) % 60) : Math.floor(s / 60)) + ":" + two(s % 60);
+};

@@ -1,0 +1,188 @@
+// Everything else about a new run, out of the way until somebody asks: pictures, recipe, what to begin with, and every setting with its one line.
+(() => {
+  const { box, body, head } = section("setup", 20, "Advanced", "other pictures, known recipes, fine-tuning, and every setting");
+  const changed = make("span", { class: "vl-hint" });
+  head.append(changed);
+  const block = (title, line, ...things) => make("section", { class: "vl-block" }, make("h4", { text: title }), make("p", { class: "vl-hint", text: line }), ...things);
+  const act = () => { setup.fill(); setup.change(); };
+
+  const data = make("select", { "aria-label": "Pictures to learn from", onchange: () => { form.data = data.value; act(); } });
+  const dataNote = make("p", { class: "vl-hint" });
+  const units = make("div", { class: "vl-row", role: "group", "aria-label": "The length is counted in" },
+    ...[["minutes", "minutes"], ["epochs", "passes (epochs)"], ["steps", "steps"]].map(([name, text]) => make("button", { type: "button", class: "vl-chip", "data-unit": name, text, onclick: () => setUnit(name) })));
+  const recipes = make("div", { class: "vl-recipes", role: "radiogroup", "aria-label": "Recipe" });
+  const size = make("select", { "aria-label": "Model size", onchange: () => { form.model = size.value || null; act(); } });
+  const sizeNote = make("p", { class: "vl-hint" });
+  const begin = make("select", { "aria-label": "Begin with", onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; act(); } });
+  const freeze = make("input", { type: "checkbox", onchange: () => { form.freeze = freeze.checked; act(); } });
+  const freezeRow = make("label", {}, freeze, "Keep its encoder frozen: only the new head learns");
+  const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": "Name of the run", placeholder: "for your own list", oninput: () => { form.title = title.value.trim(); } });
+  const groups = make("div", { class: "vl-groups" });
+  const verdict = make("p", { class: "vl-checked", role: "status" });
+  const reset = make("button", { type: "button", class: "vl-button", text: "Back to the recipe", onclick: () => { form.changes = {}; buildSettings(); act(); } });
+  const go = make("button", { type: "button", class: "vl-primary", text: "Start with these settings", onclick: () => setup.start() });
+  let asked = 0, waiting = 0, fields = [];
+
+  const shape = block("Model", "How wide and deep the Vision Transformer is.", size, sizeNote);
+  const lengths = block("How long", "The clock is fairest for a lesson; passes and steps make runs comparable.", units);
+  body.classList.add("vl-advanced");
+  body.append(make("div", { class: "vl-blocks" }, block("Pictures", "What it learns to tell apart.", data, dataNote), lengths,
+    block("Begin with", "Random weights learn from nothing; a trained encoder with a fresh head needs few pictures (fine-tuning).", begin, freezeRow),
+    block("Name", "How the run is called in your list.", title)),
+    block("Recipe", "Settings that belong together. What somebody else reports and what was measured here are told apart.", recipes),
+    shape,
+    block("Every setting", "An empty field is what the recipe says.", groups),
+    make("div", { class: "vl-check" }, verdict, make("div", { class: "vl-row" }, go, reset)));
+
+  function setUnit(name) {
+    if (name === form.unit) return;
+    const usual = { minutes: Math.min(3, lab.hello.max_minutes), epochs: 5, steps: 500 };
+    setup.length(name, presetOf()?.[name] || usual[name]);
+    act();
+  }
+
+  const presetOf = () => lab.hello.presets.find((one) => one.name === (form.preset ?? setup.offer?.preset));
+
+  function choosePreset(name) {
+    const preset = lab.hello.presets.find((one) => one.name === name);
+    form.preset = preset?.name ?? null;
+    if (preset) {
+      if (preset.data && lab.hello.data.some((one) => one.name === preset.data)) form.data = preset.data;
+      if (preset.epochs && !lengths.hidden) setup.length("epochs", preset.epochs);
+      else setup.length("minutes", Math.min(preset.minutes || 3, lab.hello.max_minutes));
+    } else if (form.unit !== "minutes") setup.length("minutes", Math.min(3, lab.hello.max_minutes));
+    if (preset?.start && !form.start) Object.assign(form, { start: preset.start, startTitle: "the model in the box" });
+    form.model = null;
+    act();
+  }
+
+  function recipe(name, title_, about, facts) {
+    const radio = make("input", { type: "radio", name: "vl-recipe", value: name, onchange: () => choosePreset(name) });
+    return make("label", { class: "vl-recipe" }, radio, make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }),
+      ...facts.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })))));
+  }
+
+  const measured = ({ threads, accuracy, n, seconds, images_per_second: speed }) => percent(accuracy) + " of test pictures right after " + clock(seconds) + " with " + threads + (threads === 1 ? " thread" : " threads") +
+    ", " + Math.round(speed) + " images/s (" + (n === 1 ? "one run" : "mean of " + n + " runs") + ")";
+
+  function buildRecipes(hello) {
+    const auto = recipe("", "The one that fits your time", "Chosen by the program from what this computer manages.", []);
+    recipes.replaceChildren(auto, ...hello.presets.map((one) => recipe(one.name, one.title ?? one.name, one.about, [
+      ...(one.source ? [["Source", one.source]] : []), ...(typeof one.reported === "number" ? [["Reported", percent(one.reported) + " of test pictures right (by the source, not by us)"]] : []),
+      ...(one.measured ?? []).map((row) => ["Measured", measured(row)]),
+      ...(one.note ? [["Note", one.note]] : [])])));
+  }
+
+  // One setting: a control that is empty where the recipe decides, its line, and why its value cannot be.
+  function field(spec) {
+    const list = spec.kind === "list", free = ["number", "whole", "list"].includes(spec.kind), name = spec.name.replaceAll("_", " ");
+    const given = spec.kind === "switch" ? [[true, "on"], [false, "off"]] : (spec.choices ?? []).map((value) => [value, String(value)]);
+    const wrong = make("span", { class: "vl-trouble", role: "alert" });
+    const input = free ? make("input", { type: "text", inputmode: list ? "text" : "decimal", class: "vl-number", "aria-label": name, autocomplete: "off", maxlength: list ? 80 : 14 })
+      : make("select", { "aria-label": name }, make("option", { value: "" }), ...given.map(([, text], i) => make("option", { value: i, text })));
+    input.addEventListener(free ? "input" : "change", () => {
+      let value = null;
+      try { value = input.value.trim() === "" ? undefined : free ? parse(spec, input.value) : given[Number(input.value)][0]; wrong.textContent = ""; } catch (failure) { wrong.textContent = failure.message; }
+      input.setAttribute("aria-invalid", String(value === null));
+      if (value === null) return;
+      if (value === undefined) delete form.changes[spec.name]; else form.changes[spec.name] = value;
+      setup.change();
+    });
+    const renew = () => {
+      const by = fromRecipe(spec), text = by === undefined ? "as the recipe says" : Array.isArray(by) ? by.join("; ") || "none" : by === true ? "on" : by === false ? "off" : String(by);
+      if (free) input.placeholder = text; else input.options[0].textContent = by === undefined ? text : "recipe: " + text;
+      if (!(spec.name in form.changes) && input.getAttribute("aria-invalid") !== "true") input.value = "";
+      row.classList.toggle("vl-changed", spec.name in form.changes);
+    };
+    const row = make("label", { class: "vl-setting" }, make("span", { class: "vl-setting-name", text: name }), input, make("span", { class: "vl-hint", text: spec.line }), wrong);
+    if (spec.name in form.changes) input.value = free ? [form.changes[spec.name]].flat().join("; ") : given.findIndex(([value]) => value === form.changes[spec.name]);
+    return { row, renew };
+  }
+
+  // What the recipe, or the size that was chosen instead of the recipe's own, says about a setting; undefined where the server did not tell.
+  function fromRecipe(spec) {
+    const preset = presetOf(), of = lab.hello.sizes.find((one) => one.name === (form.model ?? preset?.size));
+    return (form.model ? of?.settings?.[spec.name] : undefined) ?? spec.defaults?.[preset?.name];
+  }
+
+  function parse(spec, text) {
+    if (spec.kind === "list") {
+      const parts = (/[;\s]/.test(text.trim()) ? text.trim().split(/[;\s]+/) : text.trim().split(",")).filter(Boolean).map((part) => numberOf(part.replace(/,$/, "")));
+      if (parts.some(Number.isNaN) || (spec.pair && parts.length > 2)) throw new Error(spec.pair ? "Give rows and columns, such as 4 4, or one number for both." : "Give numbers with spaces between them.");
+      return spec.pair && parts.length === 1 ? [parts[0], parts[0]] : parts;
+    }
+    const value = numberOf(text), { low, high } = spec, bounds = low !== null && low !== undefined && high !== null && high !== undefined;
+    if (Number.isNaN(value) || (spec.kind === "whole" && !Number.isInteger(value))) throw new Error(spec.kind === "whole" ? "Give a whole number." : "Give a number.");
+    if (bounds && !(value >= low && value <= high)) throw new Error("Give a number from " + low + " to " + high + ".");
+    return value;
+  }
+
+  function buildSettings() {
+    const names = { model: "The model", training: "The training", pictures: "The pictures" };
+    fields = [];
+    groups.replaceChildren(...Object.entries(names).map(([group, name]) => {
+      const own = lab.hello.settings.filter((spec) => spec.group === group && spec.name !== "freeze").map(field);
+      fields.push(...own);
+      return make("details", { class: "vl-group", "data-group": group, hidden: !own.length }, make("summary", { text: name + " (" + own.length + ")" }), make("div", { class: "vl-settings" }, ...own.map(({ row }) => row)));
+    }));
+  }
+
+  // Runs whose model can be the beginning of another; asked when the form is opened, because titles may have changed.
+  async function fillBegin() {
+    const options = [["", "random weights (from scratch)"], ["box", "the model in the box"]], known = mine.list();
+    if (form.start && !options.some(([value]) => value === form.start)) options.push([form.start, form.startTitle || "a model of yours"]);
+    const list = known.length && box.open ? await ask({ question: "list", mine: known }).catch(() => null) : null;
+    for (const run of list?.runs ?? []) if (run.network !== "cnn" && run.id !== form.start && run.accuracy !== null) options.push([run.id, (run.title || run.model || "run") + (run.accuracy ? ", " + percent(run.accuracy) : "")]);
+    begin.replaceChildren(...options.map(([value, text]) => make("option", { value, text })));
+    begin.value = form.start;
+  }
+
+  function fill() {
+    const { hello } = lab;
+    if (data.options.length !== hello.data.length) data.replaceChildren(...hello.data.map((one) => make("option", { value: one.name, text: one.title })));
+    data.value = form.data;
+    dataNote.textContent = hello.data.find((one) => one.name === form.data)?.note ?? "";
+    for (const chip of units.children) chip.setAttribute("aria-pressed", String(chip.dataset.unit === form.unit));
+    for (const radio of recipes.querySelectorAll("input")) radio.checked = radio.value === (form.preset ?? "");
+    size.value = form.model ?? "";
+    shape.hidden = Boolean(form.start);                                    // a trained model brings its own shape
+    const preset = presetOf();
+    size.options[0].textContent = "as the recipe says" + (preset ? ": " + preset.size : "");
+    sizeNote.textContent = hello.sizes.find((one) => one.name === (form.model ?? preset?.size))?.about ?? "";
+    if (begin.value !== form.start) fillBegin();
+    freeze.checked = form.freeze;
+    freezeRow.hidden = !form.start;
+    if (document.activeElement !== title) title.value = form.title;
+    const count = Object.keys(form.changes).length;
+    changed.textContent = count ? count + (count === 1 ? " setting" : " settings") + " changed" : "";
+    reset.hidden = !count;
+    for (const { renew } of fields) renew();
+    for (const one of groups.children) if (one.dataset.group === "model") one.hidden = Boolean(form.start);
+    clearTimeout(waiting);
+    if (box.open) waiting = setTimeout(check, 350);
+  }
+
+  async function check() {
+    const turn = ++asked;
+    const { preset, ...wish } = setup.wish();
+    try {
+      const { sentence } = await ask({ question: "check", preset, ...wish });
+      if (turn === asked) { verdict.className = "vl-checked"; verdict.textContent = sentence; go.disabled = false; }
+    } catch (failure) { if (turn === asked) { verdict.className = "vl-checked vl-trouble"; verdict.textContent = failure.message; go.disabled = Boolean(failure.answer); } }
+  }
+
+  on("hello", (hello) => {
+    buildRecipes(hello);
+    size.replaceChildren(make("option", { value: "" }), ...hello.sizes.map((one) => make("option", { value: one.name, text: one.name })));
+    lengths.hidden = hello.public || hello.max_minutes < 60;              // elsewhere runs are counted by the clock alone
+    buildSettings();
+    fillBegin();
+  });
+  on("form", fill);
+  on("offer", fill);
+  on("start-from", buildSettings);
+  box.addEventListener("toggle", () => { if (box.open) { fillBegin(); fill(); } });
+  setup.pictures = () => { box.open = true; data.focus(); box.scrollIntoView({ block: "nearest" }); };
+  setup.block = block;
+  setup.more = $("setup").querySelector(".vl-blocks");
+})();

@@ -1,0 +1,152 @@
+// The visitor's own runs, one by one: where each stands, its accuracy, what is its own, and what can be done with it.
+const exactly = (share) => (100 * share).toFixed(1) + "%";               // an accuracy: a race is decided by less than a whole percent
+const STATE_NAMES = { queued: "waiting", starting: "starting", running: "training", finished: "finished", stopped: "stopped", failed: "failed", interrupted: "interrupted" };
+const isOver = (state) => !["queued", "starting", "running"].includes(state);
+
+// A setting as a person reads it: { patch: [4, 4] } as "patch 4 × 4".
+function settingText(value) {
+  if (value === null || value === undefined || value === "") return "none";
+  if (typeof value === "boolean") return value ? "on" : "off";
+  if (Array.isArray(value)) return value.flat().length > 4 ? value.flat().slice(0, 4).join(", ") + " …" : value.map(settingText).join(" × ") || "none";
+  return String(value);
+}
+
+// What is each run's own: the settings whose value fewer than all share, and not most. By run: [[name, value]], the telling ones first.
+const TELLING = ["data", "network", "patch", "dim", "depth", "heads", "pool", "positions", "optimizer", "lr", "muon_lr", "batch", "flip", "shift", "stages", "seed"];
+function differences(runs) {
+  const names = [...new Set([...TELLING, ...runs.flatMap((one) => Object.keys(one.settings ?? {}))])], text = (one, name) => JSON.stringify(one.settings?.[name] ?? null);
+  return runs.map((one) => names.filter((name) => {
+    const same = runs.filter((other) => text(other, name) === text(one, name)).length;
+    return name in (one.settings ?? {}) && same < runs.length && same * 2 <= runs.length;
+  }).map((name) => [name, one.settings[name]]));
+}
+
+const TAGS = 6;
+const tags = (pairs) => [...pairs.slice(0, TAGS).map(([name, value]) => make("li", { text: name.replaceAll("_", " ") + " " }, make("b", { text: settingText(value) }))),
+  ...(pairs.length > TAGS ? [make("li", { text: "and " + (pairs.length - TAGS) + " more", title: pairs.slice(TAGS).map(([name, value]) => name + " " + settingText(value)).join(", ") })] : [])];
+
+// A file in the server's hands: its path there. Rejects with a sentence.
+async function handOver(file, megabytes) {
+  if (megabytes && file.size > megabytes * 1e6) throw new Error(file.name + " has " + Math.ceil(file.size / 1e6) + " MB; at most " + megabytes + " MB can be sent here.");
+  const sent = await Promise.resolve(upload(file)).catch(() => null);
+  if (!sent?.path) throw new Error(file.name + " could not be sent: is it too large for this host, or the network gone?");
+  return sent.path;
+}
+
+let sealed = () => false;                                                 // whether a run's numbers are hidden: see the race
+
+// Files dropped on a box go to `act`; the box shows that it would take them.
+function dropInto(box, act) {
+  const over = (state) => (event) => { if (![...event.dataTransfer?.types ?? []].includes("Files")) return; event.preventDefault(); event.stopPropagation(); box.dataset.over = String(state); };
+  box.addEventListener("dragenter", over(true));
+  box.addEventListener("dragover", over(true));
+  box.addEventListener("dragleave", (event) => { if (!box.contains(event.relatedTarget)) box.dataset.over = "false"; });
+  box.addEventListener("drop", (event) => { over(false)(event); if (event.dataTransfer?.files.length) act([...event.dataTransfer.files]); });
+}
+
+// One run in the list: a tick, its name, where it stands in words, its accuracy, what is its own, and what can be done with it.
+function runItem(id, { tick, removed }) {
+  let one = null;
+  const node = make("li", { class: "vl-run-item" });
+  const box = make("input", { type: "checkbox", onchange: () => tick(id, box.checked) }), mark = make("span", { class: "vl-ticked" });
+  const title = make("span", { class: "vl-run-title" }), facts = make("span", { class: "vl-hint" }), chips = make("ul", { class: "vl-tags", "aria-label": "What differs" });
+  const score = make("div", { class: "vl-score" });
+  const button = (text, act, kind = "vl-button") => make("button", { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
+  const watch = make("button", { type: "button", class: "vl-button", onclick: () => watchRun(id) });
+  const explore = make("button", { type: "button", class: "vl-button", text: "Explore", onclick: () => openInExplore(id) });
+  const more = make("button", { type: "button", class: "vl-button vl-more", text: "More", "aria-expanded": "false", onclick: () => unfold(extras.hidden) });
+  const download = button("Download the checkpoint", fetchCheckpoint), resume = button("Go on training", goOn), stop = button("Stop", halt);
+  const tune = make("button", { type: "button", class: "vl-button", text: "Fine-tune from it", onclick: () => startFrom() });
+  const remove = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete …", onclick: () => asked(true) });
+  const yes = button("Delete it", erase, "vl-button vl-danger"), no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => asked(false) });
+  const sure = make("div", { class: "vl-row vl-sure", role: "group", hidden: true }, make("span", { text: "Delete this run with its weights and its film for good?" }), yes, no);
+  const usual = make("div", { class: "vl-row" }, download, resume, stop, tune, remove);
+  const extras = make("div", { class: "vl-extras", hidden: true, onkeydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); if (sure.hidden) { unfold(false); more.focus(); } else asked(false); } } }, usual, sure);
+  node.append(make("label", { class: "vl-tick" }, box, mark), make("div", { class: "vl-run-main" }, title, facts, chips), score, make("div", { class: "vl-row vl-run-acts" }, watch, explore, more), extras);
+
+  function unfold(open) {
+    extras.hidden = !open;
+    more.setAttribute("aria-expanded", String(open));
+    if (!open) { sure.hidden = true; usual.hidden = false; }
+  }
+
+  function asked(open) {
+    sure.hidden = !open;
+    usual.hidden = open;
+    (open ? no : remove).focus();
+  }
+
+  async function fetchCheckpoint() {
+    const { name, url, bytes: size } = await ask({ question: "checkpoint", run: id });
+    const link = make("a", { href: url, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    say("Saved as " + name + " (" + (size / 1e6).toFixed(1) + " MB): weights, settings, class names and where they come from in one file.");
+  }
+
+  async function goOn() { await ask({ question: "resume", run: id, mine: mine.known() }); emit("runs", mine.list()); choose(id); }
+
+  async function halt() { await ask({ question: "stop", run: id }); emit("runs", mine.list()); }
+
+  async function erase() { await ask({ question: "delete", run: id }); removed(id); say("Deleted."); }
+
+  const startFrom = () => emit("start-from", { start: id, startTitle: one.title });
+
+  return {
+    node,
+    chosen(now) {
+      node.dataset.chosen = String(now);
+      watch.textContent = now ? "On show" : "Watch";
+      watch.setAttribute("aria-label", watch.textContent + ": " + title.textContent);
+      watch.setAttribute("aria-pressed", String(now));
+    },
+    mark(place) { box.checked = place >= 0; mark.replaceChildren(...(place >= 0 ? [swatch(STYLES[place])] : [])); },
+    show(next, own) {
+      one = next;
+      const over = isOver(one.state), hidden = sealed(id), network = networkOf(one);
+      title.textContent = one.title || one.preset || "A run";
+      facts.textContent = [capital(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""), one.race ? "race, side " + one.race.side.toUpperCase() : "",
+        one.seconds ? clock(one.seconds) + " trained" : "", ago(one.created)].filter(Boolean).join(" · ");
+      chips.hidden = !own.length;
+      chips.replaceChildren(...tags(own));
+      score.replaceChildren(...scoreOf(one, hidden));
+      box.setAttribute("aria-label", "Lay the curves of " + title.textContent + " over others");
+      box.disabled = hidden || one.imported;
+      watch.disabled = hidden;
+      explore.disabled = hidden || !opens(one);
+      if (network === "cnn") explore.title = "A CNN has no attention to look at.";
+      download.hidden = !(one.can?.download ?? opens(one));
+      resume.hidden = !(one.can?.resume ?? (["stopped", "failed", "interrupted"].includes(one.state) && !one.imported));
+      stop.hidden = over;
+      tune.hidden = !opens(one);
+      for (const each of [explore, more]) each.setAttribute("aria-label", each.textContent + ": " + title.textContent);
+    },
+  };
+}
+
+const networkOf = (one) => one.network ?? one.settings?.network ?? "vit";
+// Whether there are weights that the explorer can show: a CNN has no attention.
+const opens = (one) => one.can?.open ?? (networkOf(one) !== "cnn" && (one.imported || isOver(one.state) || typeof one.accuracy === "number"));
+
+function watchRun(id) {
+  choose(id);
+  $("run").scrollIntoView({ block: "start" });
+}
+
+const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
+function scoreOf(one, hidden) {
+  if (hidden) return [make("span", { class: "vl-hint", text: "hidden until you vote" })];
+  const share = one.test ?? one.accuracy;
+  if (share === null || share === undefined) return [make("span", { class: "vl-hint", text: one.imported ? "not measured here" : "no accuracy yet" })];
+  return [make("b", { text: exactly(share) }), make("span", { class: "vl-hint", text: one.test !== null && one.test !== undefined ? "of test pictures" : "of validation pictures" })];
+}
+
+function ago(created) {
+  const seconds = Date.now() / 1000 - created;
+  if (!created || seconds < 0) return "";
+  for (const [size, name] of [[86400, "day"], [3600, "hour"], [60, "minute"]])
+    if (seconds >= size) { const count = Math.floor(seconds / size); return count + " " + name + (count === 1 ? "" : "s") + " ago"; }
+  return "just now";
+}

@@ -1,0 +1,168 @@
+"""What a run of so many minutes would come to on this machine: its pace is measured by a child process, and the outcome said from runs
+that were measured."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
+from vitdemo.shelf import Shelf
+from vitdemo.ui import fields, words
+from vitdemo.ui.fields import RequestError
+from vitdemo.ui.orders import Order, order
+from vitdemo.ui.reach import Reach
+
+KEPT = 64                                       # paces that are remembered
+TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
+FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
+LADDER = (("quick", 1.5), ("class", 6.0), ("break", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
+SLOW = ("batch", "optimizer", "freeze", "stages", "stage_ends")             # the settings of a recipe that a pace depends on
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Measurement(NamedTuple):
+    """What came of timing a recipe here."""
+
+    speed: float                    # images per second; 0 where it could not be timed
+    time: float                     # by the monotonic clock
+
+
+class Offers:
+    """Times at most one recipe at once, none while a run is going on, which would be disturbed, and keeps what came out for all visitors."""
+
+    def __init__(self, reach: Reach, command: Callable[[Order], list[str]] | None = None):
+        self._reach = reach
+        self._command = command or measuring
+        self._known: OrderedDict[str, Measurement] = OrderedDict()
+        self._shelf = Shelf(reach.scheduler.home)
+        self._lock = threading.Lock()
+        self._measuring = False
+
+    def offer(self, request: Request) -> Answer:
+        """What so many minutes would come to, or {"measuring": true} while that is found out."""
+        most = self._reach.owner.max_minutes
+        minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
+        preset = suggested(request, minutes)
+        made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
+        pace, busy = self.pace(made), self.busy()
+        if pace is None:
+            return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
+        images = round(60 * minutes * pace)
+        likely = expected(images) if images and usual(made) else None
+        return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images, "passes": images / made.source.pictures,
+                "expected": likely, "busy": busy, "sentence": said(made, pace, likely, busy)}
+
+    def pace(self, made: Order) -> float | None:
+        """Images per second of an order here; None while that is timed, which begins now if nothing else is. While a run is going on,
+        what the recipe did on another machine, or 0 where nobody knows. Raises RequestError where it could not be timed."""
+        busy, key = self.busy(), key_of(made)
+        with self._lock:
+            known = self._known.get(key)
+            if known and known.speed:
+                self._known.move_to_end(key)
+                return known.speed
+            if known and time.monotonic() - known.time < FAILED_FOR:
+                raise RequestError("the pace of these settings could not be measured: try a smaller model or batch")
+            if busy:
+                return elsewhere(made)
+            if not self._measuring:
+                self._measuring = True
+                threading.Thread(target=self._measure, args=(key, made), name="pace", daemon=True).start()
+            return None
+
+    def busy(self) -> bool:
+        """Whether a run is going on or waiting here."""
+        with self._lock:
+            return bool(self._shelf.live())
+
+    def _measure(self, key: str, made: Order) -> None:
+        speed = 0.0
+        try:
+            done = subprocess.run(self._command(made), capture_output=True, text=True, timeout=TIME_OUT, stdin=subprocess.DEVNULL,
+                                  env=environment(), check=False)
+            speed = max(0.0, float(json.loads(done.stdout.splitlines()[-1])["images_per_second"]))
+        except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.SubprocessError):
+            pass                                                            # said as "could not be measured"
+        finally:
+            with self._lock:
+                self._measuring = False
+                self._known[key] = Measurement(speed if speed < 1e9 else 0.0, time.monotonic())
+                while len(self._known) > KEPT:
+                    self._known.popitem(last=False)
+
+
+def measuring(made: Order) -> list[str]:
+    """The command that measures an order's pace. A start brings its own shape along."""
+    shape = ["--start", made.plan.start] if made.start else _sets(made.vit.to_json())
+    recipe = _sets({name: value for name, value in made.plan.train.to_json().items() if name in SLOW})
+    return [sys.executable, "-m", "vitdemo.pace", "--preset", "class", "--threads", str(made.plan.train.threads), *shape, *recipe]
+
+
+def _sets(values: dict[str, Any]) -> list[str]:
+    return [part for name, value in values.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+
+
+def environment() -> dict[str, str]:
+    """A child's environment, in which this package is found wherever the program was started from."""
+    package = str(Path(__file__).resolve().parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
+
+
+def suggested(request: Request, minutes: float) -> str:
+    """The recipe that a request names, or the one for its pictures and minutes."""
+    if request.get("preset") is not None:
+        return fields.choice(request, "preset", tuple(PRESETS))
+    if request.get("start"):
+        return "tune"
+    return "mnist" if request.get("data") == "mnist" else next(name for name, most in LADDER if minutes <= most)
+
+
+def key_of(made: Order) -> str:
+    """Equal for orders that learn at one pace."""
+    train = made.plan.train.to_json()
+    return json.dumps([made.vit.to_json(), made.start is not None, [train[name] for name in (*SLOW, "threads")]])
+
+
+def elsewhere(made: Order) -> float:
+    """Images per second that an order's recipe did where it was measured, with a number of threads near to its own; 0 where the order is not
+    the recipe as it stands, or that was never measured."""
+    rows = PRESETS[made.plan.preset].measured if unchanged(made) else ()
+    return min(rows, key=lambda row: abs(row.threads - made.plan.train.threads)).images_per_second if rows else 0.0
+
+
+def unchanged(made: Order) -> bool:
+    """Whether an order is its recipe but for the length, the random choices and the pictures."""
+    own = PRESETS[made.plan.preset]
+    free = {"minutes": 3.0, "epochs": 0, "steps": 0, "evaluations": 1, "seed": 0, "threads": 1}
+    return made.start is None and made.plan.vit == SIZES[own.size].config and made.plan.train.with_(**free) == own.train.with_(**free)
+
+
+def usual(made: Order) -> bool:
+    """Whether an order is the recipe on the pictures that the measured runs had."""
+    return made.plan.preset in dict(LADDER) and made.source.name == "cifar10" and unchanged(made)
+
+
+def said(made: Order, pace: float, likely: float | None, busy: bool) -> str:
+    """An offer in words."""
+    minutes = made.plan.train.minutes
+    if not pace:
+        return "How fast these settings are on this computer cannot be timed while another run is going on."
+    images = 60 * minutes * pace
+    passes = f"{images / made.source.pictures:.1f} passes over {made.source.title.split(':')[0]}"
+    parts = [f"About {round(images, -2):,.0f} pictures in {'1 minute' if minutes == 1 else f'{minutes:g} minutes'} ({pace:,.0f} a second, {passes})."]
+    if likely is not None:
+        runs = sum(point.n for point in LEARNED)
+        parts.append(f"Runs of this recipe that saw as many got about {likely:.0%} of the test pictures right ({runs} runs measured).")
+    elif usual(made):
+        parts.append("No run of this length was measured.")
+    if busy:
+        parts.append("Another run is going on here, so yours may have to wait.")
+    return " ".join(parts)
