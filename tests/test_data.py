@@ -137,7 +137,7 @@ def test_the_held_out_part_takes_its_share_of_every_class_and_repeats_with_its_s
 
 
 def test_of_a_small_set_a_fifth_is_held_out_and_of_a_large_one_the_share_that_was_asked_for():
-    for count, expected in ((90, 18), (999, 200), (1000, 50)):
+    for count, expected in ((90, 18), (999, 200), (1000, 200), (2000, 200), (10_000, 500)):
         split = data.Split(torch.zeros(count, 1, 1, 1, dtype=torch.uint8), torch.zeros(count, dtype=torch.long))
         assert len(data.hold_out(split, 0.05, seed=0)[1]) == expected
     two = data.Split(torch.zeros(4, 1, 1, 1, dtype=torch.uint8), torch.tensor([0, 0, 1, 1]))
@@ -221,6 +221,19 @@ def test_decoded_sets_take_no_more_than_their_place_and_the_one_used_last_stays(
     monkeypatch.setattr(class_folders, "decode", lambda *_, **__: pytest.fail("decoded again"))
     assert len(data.load_part(packs[0], "train", size=(256, 256)).split) == 2
     monkeypatch.undo()
+
+
+def test_of_a_visitors_own_set_no_decoded_copy_is_kept_and_known_sets_make_room_for_nobody(tmp_path, monkeypatch):
+    monkeypatch.setenv("VITDEMO_SETS_MB", "1")
+    folder = tmp_path / "cache" / "data"
+    files = {f"{name}/1.png": square(name, 1) for name in ("red", "blue")}
+    (tmp_path / "known").mkdir()
+    monkeypatch.setenv("VITDEMO_DATA", str(write_zip(tmp_path / "known" / "mnist.zip", files).parent))
+    data.load("mnist", size=(600, 600))                                     # 2 MB, decoded
+    known = list(folder.iterdir())
+    data.load(write_zip(tmp_path / f"{'a1' * 16}.zip", files))
+    data.load(write_zip(tmp_path / "mine.zip", files))
+    assert len(known) == 1 and known[0].exists() and len(list(folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "nobody\0", "~nobody-of-that-name/x"])

@@ -1,18 +1,18 @@
 """Accuracy, per class, confusion, and labels that go by name."""
 
-import math
 
 import pytest
 import torch
 
 from vitdemo import data, evaluate
+from vitdemo.chance import share_error
 from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.model import ViT
 
 
 def test_a_report_counts_as_by_hand():
     report = evaluate.Report(("a", "b", "c"), ((3, 1, 0), (2, 4, 0), (0, 0, 0)))
-    assert report.n == 10 and report.accuracy == 0.7 and report.standard_error == pytest.approx(math.sqrt(0.7 * 0.3 / 10))
+    assert report.n == 10 and report.accuracy == 0.7 and report.standard_error == share_error(0.7, 10)
     assert report.per_class == {"a": 0.75, "b": pytest.approx(2 / 3), "c": None}
     assert report.to_json()["confusion"] == [[3, 1, 0], [2, 4, 0], [0, 0, 0]]
 

@@ -10,7 +10,7 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "atomic": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
+    "settings": set(), "atomic": set(), "chance": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"atomic", "config", "model", "weightfile", "foreign"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
     "explain": {"attention", "checkpoint", "config", "geometry", "images", "model"}, "payload": {"config", "explain", "geometry"},
@@ -21,14 +21,14 @@ MAY_IMPORT = {
     "explain_command": {"checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
     "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
     "dispatch": {"child", "claims", "runfolder", "shelf"}, "runs": {"atomic", "child", "dispatch", "runfolder", "shelf"},
-    "races": {"config", "plan", "presets", "runfolder"},
-    "evaluate": {"checkpoint", "config", "data", "images"},
+    "races": {"chance", "config", "plan", "presets", "runfolder"},
+    "evaluate": {"chance", "checkpoint", "config", "data", "images"},
     "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
     "distributed": set(), "cnn": {"config", "model"}, "train": {"augment", "config", "data", "distributed", "evaluate", "images"},
-    "beginning": {"checkpoint", "cnn", "config", "data", "model", "plan"},
+    "beginning": {"checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
     "trainer": {"beginning", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
-    "train_command": {"atomic", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "train_command": {"atomic", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "data", "distributed", "plan", "train"},
 }
 

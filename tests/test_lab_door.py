@@ -28,6 +28,8 @@ from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import carry_out
 from vitdemo.ui import catalogue, models, orders, room, words
 from vitdemo.ui.following import thinned
+from vitdemo.ui.own_pictures import left_out
+from vitdemo.ui.reach import title_of
 
 SMALL = {"image": [12, 20], "patch": [4, 4], "dim": 10, "depth": 3, "heads": 2, "mlp_dim": 14, "batch": 16, "stages": [], "stage_ends": []}
 
@@ -62,7 +64,7 @@ def visitor(tiny, tmp_path):
 
 def test_hello_says_what_this_host_offers(visitor):
     hello = visitor.ask("hello")
-    assert hello["training"] and hello["off"] == "" and hello["max_minutes"] == 60 and not hello["public"] and hello["threads"] >= 1
+    assert hello["training"] and hello["off"] == "" and hello["max_minutes"] == 60 and not hello["public"]
     assert {one["name"] for one in hello["presets"]} == set(PRESETS) and all(one["source"] for one in hello["presets"])
     assert [one["reported"] for one in hello["presets"] if one["name"] == "mnist"] == [0.83]
     assert {one["name"]: one["here"] for one in hello["data"]} == {"cifar10": True, "mnist": False}
@@ -214,7 +216,16 @@ def test_a_public_host_counts_minutes_few_looks_and_its_own_limit(tiny, tmp_path
     assert "3" in visitor.refused("start", data="cifar10", minutes=3.5)
     assert "40 times" in visitor.refused("start", data="cifar10", minutes=1, changes={"evaluations": 41})
     assert "6 minutes in all" in visitor.refused("race", kind="patch", minutes=3, seeds=3, data="cifar10", dry=True)
-    assert visitor.ask("hello")["machine"] == "a public host"
+    assert visitor.ask("hello")["public"]
+
+
+def test_where_the_disk_is_shared_one_run_may_keep_an_eighth_of_it(tiny, tmp_path):
+    visitor = Visitor(tmp_path, tiny, runs_megabytes=100)
+    assert "parameters" in visitor.ask("check", data="cifar10", minutes=1)
+    for question in ("check", "start"):
+        assert "on the disk" in visitor.refused(question, data="cifar10", minutes=1, changes={"dim": 192, "heads": 3})
+    narrow = Visitor(tmp_path, tiny, runs_megabytes=40)
+    assert "on the disk" in narrow.refused("race", kind="patch", minutes=1, seeds=1, data="cifar10", dry=True)
 
 
 @pytest.mark.parametrize(("size", "batch", "took"), [("vit-micro", 128, 1.21e9), ("vit-micro", 512, 2.63e9), ("s/16", 16, 2.31e9)])
@@ -280,9 +291,10 @@ def test_a_row_that_comes_later_arrives_alone(visitor):
     before = visitor.ask("follow", run=run)
     assert before["status"]["position"] == 1 and before["status"]["queue_sentence"] and before["rows"] == [] and "scene" not in before
     folder.log({"step": 1, "seconds": 0.5, "loss": 2.0, "accuracy": None})
-    folder.log({"skipped": ["a/<b>.jpg"]})
+    folder.log({"skipped": ["a/<b>.jpg"] * 100, "skipped_count": 137, "duplicates": ["twice.png"], "duplicates_count": 1})
     answer = visitor.ask("follow", run=run, log=before["log"], film=0)
-    assert [row["step"] for row in answer["rows"]] == [1] and answer["skipped"] == ["a/<b>.jpg"]
+    assert [row["step"] for row in answer["rows"]] == [1] and answer["skipped"] == ["a/<b>.jpg"] * 100
+    assert (answer["skipped_count"], answer["duplicates_count"]) == (137, 1)
 
 
 def test_a_failed_run_shows_its_last_lines_without_paths(visitor):
@@ -310,16 +322,15 @@ def test_thinning_keeps_looks_and_the_last_row():
     assert thinned(rows[:80], 100) == rows[:80]
 
 
-def test_the_list_says_what_is_common_and_what_differs(visitor):
+def test_the_list_is_newest_first_and_has_every_setting(visitor):
     runs = []
     for seed, patch in ((0, 4), (1, 8)):
         run = visitor.ask("start", data="cifar10", minutes=1, changes={"seed": seed, "patch": [patch, patch]}, title=f"run {seed}")["run"]
         visitor.folder(run).write_status(state="finished", best_accuracy=0.5 + seed / 10)
         runs.append(run)
     answer = visitor.ask("list", mine=[*runs, runs[0]])
-    assert [one["title"] for one in answer["runs"]] == ["run 1", "run 0"] and answer["common"]["depth"] == 6
-    assert answer["differences"] == {runs[0]: {"patch": [4, 4], "seed": 0}, runs[1]: {"patch": [8, 8], "seed": 1}}
-    assert answer["runs"][0]["settings"]["patch"] == [8, 8] and answer["runs"][0]["accuracy"] == pytest.approx(0.6)
+    assert [one["title"] for one in answer["runs"]] == ["run 1", "run 0"] and set(answer) == {"runs", "gone"}
+    assert answer["runs"][0]["settings"]["patch"] == [8, 8] and answer["runs"][1]["settings"]["depth"] == 6 and answer["runs"][0]["accuracy"] == pytest.approx(0.6)
 
 
 def test_curves_are_the_logs(trained):
@@ -329,6 +340,29 @@ def test_curves_are_the_logs(trained):
     assert drawn["accuracy"] == [[r["seconds"], r["step"], r["accuracy"]] for r in records if r["accuracy"] is not None]
     assert drawn["loss"][-1][2] == records[-1]["loss"] and len(drawn["loss"]) <= 300
     assert "at most 8" in visitor.refused("curves", runs=[run] * 9) and "no such run" in visitor.refused("curves", runs=[run, UNKNOWN])
+
+
+def test_curves_of_a_run_that_was_resumed_drop_the_steps_that_were_taken_again(visitor):
+    run = visitor.ask("start", data="cifar10", minutes=1)["run"]
+    folder = visitor.folder(run)
+    for step, loss in ((0, 2.0), (10, 1.5), (20, 1.2), (30, 1.1), (15, 1.4), (20, 1.3)):
+        folder.log({"step": step, "seconds": step / 2, "loss": loss, "accuracy": None})
+    drawn = visitor.ask("curves", runs=[run])["runs"][run]["loss"]
+    assert [(step, loss) for _, step, loss in drawn] == [(0, 2.0), (10, 1.5), (15, 1.4), (20, 1.3)]
+
+
+@pytest.mark.parametrize(("config", "title"), [
+    ({"title": "Mine", "train": {"minutes": 3}, "data": "cifar10"}, "Mine"), ({"train": {"minutes": 3.0}, "data": "cifar10"}, "3 minutes of CIFAR-10"),
+    ({"train": {"minutes": 1}, "data": "mnist"}, "1 minute of MNIST"), ({"train": {"minutes": 0, "epochs": 5}, "data": "mnist"}, "5 passes over MNIST"),
+    ({"train": {"steps": 500, "epochs": 0}, "data": "mnist"}, "500 steps of MNIST"), ({"preset": "class", "data": "mnist"}, "class, MNIST"), ({}, "a model")])
+def test_a_run_without_a_name_is_called_by_its_length_and_its_pictures(config, title):
+    assert title_of(config) == title
+
+
+def test_what_a_set_left_out_is_counted_also_beyond_what_is_listed():
+    lines = ("a.txt: it is no picture", "b.png: it is the same picture as c.png, and is counted once", "and 40 more")
+    assert left_out(lines) == {"skipped": ["a.txt: it is no picture"], "skipped_count": 41, "duplicates_count": 1}
+    assert left_out(()) == {"skipped": [], "skipped_count": 0, "duplicates_count": 0}
 
 
 # ---- a closer look ------------------------------------------------------------------------------------------------------
@@ -341,8 +375,10 @@ def image_of(url: str) -> Image.Image:
 def test_the_film_is_what_explain_says_of_the_same_weights(trained):
     visitor, run = trained
     answer = visitor.ask("follow", run=run)
-    best = max(answer["frames"], key=lambda frame: (frame["accuracy"], -frame["step"]))
-    result = explain(image_of(answer["scene"]["subjects"][0]["seen"]), checkpoint.load(visitor.folder(run).best))
+    kept = checkpoint.load(visitor.folder(run).best)
+    steps = [row["step"] for row in answer["rows"] if round(row.get("epoch", -1), 3) == kept.provenance["epochs"]]
+    best = next(frame for frame in answer["frames"] if frame["step"] in steps)
+    result = explain(image_of(answer["scene"]["subjects"][0]["seen"]), kept)
     assert [[i, share] for i, share in best["subjects"][0]["top"]] == [[i, pytest.approx(float(result.probabilities[i]), abs=2e-5)] for i in result.leading(3)]
     reads = unpacked(best["subjects"][0]["reads"])
     assert reads.shape == (3, 2, 16) and np.abs(reads - result.reads()).max() < reads.max() / 255
@@ -422,8 +458,25 @@ def test_a_checkpoint_is_a_copy_that_the_file_route_serves_and_that_loads(traine
     assert path.read_bytes() == visitor.folder(run).best.read_bytes() and given["bytes"] == path.stat().st_size
     assert checkpoint.load(path).classes == tuple(sorted(COLOURS)) and given["name"].startswith("vitdemo-my-first-run-")
     os.utime(path.parent, (0, 0))
-    visitor.ask("checkpoint", run=run)
+    visitor.ask("checkpoint", run=uploaded_again(visitor, path))
     assert not path.exists()
+
+
+def test_however_often_a_checkpoint_is_asked_for_there_is_one_copy_of_the_same_weights(trained):
+    visitor, run = trained
+    urls = {visitor.ask("checkpoint", run=run)["url"] for _ in range(5)}
+    assert len(urls) == 1 and run not in str(urls)
+    best = visitor.folder(run).best
+    before, kept = best.read_bytes(), best.stat()
+    shutil.copyfile(best, best.with_name("next"))
+    os.replace(best.with_name("next"), best)                               # a later look was better
+    os.utime(best, ns=(kept.st_atime_ns, kept.st_mtime_ns + 1))
+    assert visitor.ask("checkpoint", run=run)["url"] not in urls and best.read_bytes() == before
+
+
+def uploaded_again(visitor, path):
+    """Another run with the weights of a file."""
+    return visitor.ask("open", path=uploaded(path.name, path.read_bytes()))["run"]
 
 
 def test_a_downloaded_checkpoint_comes_back_as_a_run(trained):

@@ -140,6 +140,8 @@ def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch
     wanted, options = seen[0]
     assert options["threads"] == made.plan.train.threads and wanted.start == made.plan.start
     assert all(getattr(wanted.train, name) == getattr(made.plan.train, name) for name in offers.SLOW)
+    few = made._replace(source=made.source._replace(pictures=5))
+    assert "batch=5" in offers.measuring(few)                               # as in the run, where a step sees what there is
     assert made.start or wanted.vit == made.vit
 
 

@@ -73,6 +73,13 @@ def test_a_batch_that_takes_too_long_is_measured_with_fewer_pictures(monkeypatch
     assert {size for _, size in taken} == {8, 32, 64}
 
 
+def test_no_more_pictures_are_made_than_a_step_is_timed_with(monkeypatch):
+    taken, drawn, draw = timed(monkeypatch, lambda rows: 16.0), [], torch.randint
+    monkeypatch.setattr(torch, "randint", lambda *shape, **kind: drawn.append(shape[-1][0]) or draw(*shape, **kind))
+    measure(tiny(batch=65536), threads=1, seconds=3.0)
+    assert {size for _, size in taken} == {8, 32} and max(drawn) == 32      # 65,536 of them could fill the memory
+
+
 def test_the_command_prints_one_line_of_json():
     sets = [part for name, value in TINY.items() for part in ("--set", f"{name}={value}")]
     done = subprocess.run([sys.executable, "-m", "vitdemo.pace", "--preset", "class", *sets, "--threads", "1", "--minutes", "2", "--seconds", "0.1"],

@@ -9,6 +9,7 @@ import pytest
 
 from vitdemo.config import ConfigError
 from vitdemo.plan import Plan
+from vitdemo.chance import share_error
 from vitdemo.races import BESIDES, KINDS, RaceError, plans, total_seconds, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,7 +72,7 @@ def test_the_total_time_holds_everything():
     assert total_seconds(race("optimizer", minutes=2), pace=500.0) == pytest.approx(2 * (120 + BESIDES), abs=1)
 
 
-@pytest.mark.parametrize("wrong", [{"seeds": 0}, {"seeds": 11}, {"minutes": 0}, {"minutes": -1}, {"preset": "none"}])
+@pytest.mark.parametrize("wrong", [{"seeds": 0}, {"seeds": 2}, {"seeds": 11}, {"minutes": 0}, {"minutes": -1}, {"preset": "none"}])
 def test_a_race_that_cannot_be_is_one_sentence(wrong):
     with pytest.raises(ConfigError):
         race("patch", **wrong)
@@ -81,27 +82,28 @@ def test_a_race_that_cannot_be_is_one_sentence(wrong):
 
 def test_one_run_each_names_the_chance_of_the_pictures_and_no_winner():
     found = verdict([("a", 0, 0.6, 2500), ("b", 0, 0.5, 2500)], "patch")
-    noise = math.sqrt(0.6 * 0.4 / 2500 + 0.5 * 0.5 / 2500)
+    noise = math.hypot(share_error(0.6, 2500), share_error(0.5, 2500))
+    assert noise == pytest.approx(math.sqrt(0.6 * 0.4 / 2500 + 0.5 * 0.5 / 2500), rel=1e-3)
     assert (found.winner, round(found.difference, 9)) == (None, 0.1) and found.noise == pytest.approx(noise)
     assert found.sentence == ("Patches of 4 pixels got 60.0% right and patches of 8 pixels 50.0%, beyond twice the chance of the pictures alone (standard error "
                               "1.4 points); one run each cannot tell what another seed would do: repeat it over three seeds.")
     near = verdict([("a", 0, 0.50, 100), ("b", 0, 0.52, 100)])
     assert near.difference < 0 and near.sentence.startswith("Side B got 52.0% right and side A 50.0%, not beyond twice the chance")
     assert verdict([("a", 0, 0.5, 100), ("b", 0, 0.5, 100)]).sentence.startswith("Both sides got 50.0% right, not beyond")
-    assert verdict([("a", 0, 1.0, 9), ("b", 0, 0.0, 9)]).noise == 0         # a share of 1 of few pictures has no spread of its own
+    assert verdict([("a", 0, 1.0, 9), ("b", 0, 1.0, 9)]).noise > 0.1        # all of a few pictures is no certainty
 
 
 def rows(a, b):
     return [("a", i, x, 2500) for i, x in enumerate(a)] + [("b", i, x, 2500) for i, x in enumerate(b)]
 
 
-def test_three_seeds_have_a_winner_beyond_twice_the_standard_error_by_welch():
+def test_three_seeds_have_a_winner_where_welchs_test_tells_them_apart():
     a, b = (0.60, 0.62, 0.64), (0.50, 0.51, 0.55)
     found = verdict(rows(a, b), "positions")
     # the sample variances by hand: 0.0004, and 0.0007
     assert found.noise == pytest.approx(math.sqrt(0.0004 / 3 + 0.0007 / 3)) and found.difference == pytest.approx(0.1) and found.winner == "a"
-    assert "on average of 3 and 3 runs, which spread by 2.0 and 2.6 points: a difference of 10.0 points, beyond twice" in found.sentence
-    assert found.sentence.endswith("Learned positions won.")
+    assert "on average of 3 and 3 runs, which spread by 2.0 and 2.6 points: a difference of 10.0 points with a standard error of 1.9" in found.sentence
+    assert found.sentence.endswith("(Welch's test, 3 degrees of freedom, 5 %). Learned positions won.")
     assert verdict(rows(b, a)).winner == "b" and verdict(rows(b, a)).sentence.startswith("Side B got 62.0% right and side A 52.0%")
 
 
@@ -110,6 +112,7 @@ def test_three_seeds_within_the_noise_have_no_winner():
     assert found.winner is None and found.sentence.endswith("These runs do not tell the two apart.")
     assert verdict(rows((0.6, 0.6, 0.6), (0.6, 0.6, 0.6))).winner is None
     assert verdict(rows((0.6, 0.6, 0.6), (0.7, 0.7, 0.7))).winner == "b"
+    assert verdict([(side, seed, share, 8) for side, share in (("a", 1.0), ("b", 7 / 8)) for seed in range(3)]).winner is None
     assert verdict(rows((0.6, 0.7), (0.5,))).winner is None                 # one run of a side cannot tell
 
 

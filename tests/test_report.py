@@ -226,7 +226,7 @@ def test_a_reports_twin_and_panels_answer_from_inside(opened, result):
     bare(tab)
     tab.get_by_role("button", name="Rollout", exact=True).click()
     tab.locator(".vd-compare").select_option("twin")
-    expect(tab.locator(".vd-second figcaption")).to_have_text("untrained twin")
+    expect(tab.locator(".vd-second figcaption")).to_contain_text(f"untrained twin: {twin.top()[0][0]} ")
     expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Rollout")
     vectors = [one.rollout()[1:] for one in (result, twin)]
     high = max(vector.max() for vector in vectors)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vitdemo import shelf
+from vitdemo.child import last_words
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status, last_lines, new_id, train_command
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -306,7 +307,7 @@ def test_a_killed_child_is_a_failed_run_with_one_sentence(make):
     os.kill(scheduler.read(run_id).status().pid, signal.SIGKILL)
     follow(scheduler, run_id, "failed", "stopped")
     status = scheduler.read(run_id).status()
-    assert (status.state, status.message) == ("failed", "The training process ended unexpectedly (signal 9); the weights kept so far can be looked into, or start again.")
+    assert (status.state, status.message) == ("failed", "The training process ended unexpectedly (signal 9); nothing was learned yet, so start a new one.")
 
 
 @pytest.mark.parametrize(("ending", "sentence"), [
@@ -316,9 +317,9 @@ def test_a_killed_child_is_a_failed_run_with_one_sentence(make):
      "(exit code 1): cannot open x.zip or y.zip after 3/4."),
     ("sys.exit('out of luck.')", "(exit code 1): out of luck."),
     ("raise MemoryError", "(exit code 1): MemoryError."),
-    ("os._exit(3)", "(exit code 3); the weights kept so far can be looked into, or start again."),
+    ("os._exit(3)", "(exit code 3); nothing was learned yet, so start a new one."),
     ("print('ValueError: no room\\nsee the manual\\n'); sys.exit(2)", "(exit code 2): no room."),
-    ("pass", "(exit code 0); the weights kept so far can be looked into, or start again."),
+    ("pass", "(exit code 0); nothing was learned yet, so start a new one."),
 ])
 def test_a_child_that_breaks_leaves_one_sentence_without_paths(make, ending, sentence):
     scheduler = make(START + ending)
@@ -433,6 +434,70 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_half_run(make, tmp_path, monk
         with pytest.raises(RunError, match=r"^The run could not be saved: [^/]+\.$"):
             scheduler.submit({})
     assert held(tmp_path / "runs") == []
+
+
+def test_a_run_whose_last_word_finds_no_room_gets_it_once_its_claim_is_gone(make, monkeypatch):
+    """As on a disk without one free byte: what the trainer had to say is lost, so the place it needed is the first that is given back."""
+    scheduler = make(START + "sys.exit(1)\n")
+    run_id = scheduler.submit({})
+    folder, write = scheduler.read(run_id), RunFolder.write_status
+
+    def full(self, **changes):
+        if changes.get("state") == "failed" and (self.path / "claim").exists():
+            raise RunError("status.json could not be written (No space left on device): free some disk space.")
+        write(self, **changes)
+
+    monkeypatch.setattr(RunFolder, "write_status", full)
+    follow(scheduler, run_id, "failed")
+    assert folder.status().message == "The run could not be saved: the server's disk is full or its folder of runs is not writable."
+
+
+def test_a_run_is_stopped_also_where_the_wish_cannot_be_written_down(make, monkeypatch):
+    def full(*_):
+        raise RunError("stop could not be written (No space left on device): free some disk space.")
+
+    scheduler = make(IGNORE, grace=0.1)
+    run_id = scheduler.submit({})
+    follow(scheduler, run_id, "running")
+    pid = scheduler.read(run_id).status().pid
+    monkeypatch.setattr(RunFolder, "request_stop", full)
+    scheduler.stop(run_id)
+    until(lambda: not alive(pid), tick=scheduler.tick)
+    with pytest.raises(RunError, match="could not be written"):
+        scheduler.stop(scheduler.submit({}))               # one that has no process yet would go on
+
+
+@pytest.mark.parametrize("source", [OBEY, IGNORE])
+def test_no_process_of_a_run_lives_longer_than_the_owner_allows_whatever_it_does(make, source):
+    scheduler = make(source, most_seconds=0.3, grace=0.1)
+    run_id = scheduler.submit({})
+    until(lambda: state(scheduler, run_id) == "stopped", tick=scheduler.tick)
+    until(lambda: run_id not in scheduler._children, tick=scheduler.tick)
+    assert scheduler.read(run_id).status().message.startswith("This run took longer than a run may here")
+    unhurried = make(FINISH, most_seconds=60)
+    follow(unhurried, unhurried.submit({"steps": 1}), "finished")
+
+
+def test_runs_that_hold_as_much_as_they_may_make_no_room_for_more(make, tmp_path):
+    scheduler = make(IGNORE, max_bytes=5000)
+    (tmp_path / "model").write_bytes(b"x" * 6000)
+    (tmp_path / "runs" / "sets").mkdir(parents=True)
+    (tmp_path / "runs" / "sets" / "other").write_bytes(b"x" * 9000)         # counted elsewhere
+    first = scheduler.adopt(tmp_path / "model", "mine")
+    for more in (lambda: scheduler.submit({}), lambda: scheduler.submit_all([{}, {}]), lambda: scheduler.adopt(tmp_path / "model", "again")):
+        with pytest.raises(RunError, match="The place for training runs on this server is full"):
+            more()
+    scheduler.delete(first)
+    assert scheduler.submit({})
+
+
+def test_a_process_that_was_killed_before_it_had_learned_promises_nothing(tmp_path):
+    folder = RunFolder(tmp_path / "run").create({})
+    assert last_words(folder, -9).endswith("nothing was learned yet, so start a new one.")
+    folder.best.touch()
+    assert "can be looked into" in last_words(folder, -9)
+    folder.last.touch()
+    assert last_words(folder, -9).endswith("it can go on from its last look.")
 
 
 def test_the_background_thread_survives_errors_and_complains_once(make, caplog):

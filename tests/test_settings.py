@@ -19,6 +19,13 @@ def test_every_limit_can_be_set_and_own_sets_live_beside_the_runs():
     assert read.sets_folder == Path("here", "sets")
 
 
+def test_where_minutes_are_limited_for_others_a_run_has_a_clock_and_a_place():
+    own, room, public = settings.read({}), settings.read({"VITDEMO_MAX_MINUTES": "10"}), settings.read({"SPACE_ID": "somebody/vitdemo"})
+    assert (own.clocked, own.most_seconds, own.runs_megabytes) == (False, 0, 0)
+    assert (room.clocked, room.most_seconds) == (True, 2100)
+    assert (public.clocked, public.most_seconds, public.runs_megabytes) == (True, 840, 8000)
+
+
 @pytest.mark.parametrize(("name", "value"), [("VITDEMO_MAX_PICTURES", "1"), ("VITDEMO_SETS_MB", "0"), ("VITDEMO_RUNS_AT_ONCE", "0"),
                                              ("VITDEMO_RUNS_AT_ONCE", "nan"), ("VITDEMO_UPLOAD_MB", "much")])
 def test_a_value_that_makes_no_sense_is_named(name, value):

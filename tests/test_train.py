@@ -110,6 +110,25 @@ def test_a_run_of_minutes_ends_when_its_clock_says_so_and_evaluation_does_not_co
     assert [s.step for s in steps if s.accuracy is not None] == [0, 4, 8, 12]
 
 
+def test_minutes_that_count_everything_leave_time_for_every_look_and_the_test():
+    ticks, config = iter(range(1000)), TrainConfig(minutes=0.5, clock="all", batch=16, evaluations=3)
+    state = train.State(fresh(), config)
+    steps = run(config, state.model, state=state, clock=lambda: float(next(ticks)), tested=27)
+    looks = [s.step for s in steps if s.accuracy is not None]
+    # a step and a look take a second each: 30 in all are 4 looks, the test of three times as many pictures, and the rest is training
+    assert len(looks) == 4 and steps[-1].seconds + state.look_seconds + 3 == 30 and steps[-1].seconds == 23
+    assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
+
+
+def test_looks_that_would_take_all_the_time_still_leave_some_for_training():
+    config = TrainConfig(minutes=0.5, clock="all", batch=16, evaluations=3)
+    state = train.State(fresh(), config)
+    state.latest_look = 1000.0
+    assert train.time_used(state, 4.0) == 0
+    state.seconds = 6.0
+    assert train.time_used(state, 4.0) == 1
+
+
 def test_a_loss_that_is_no_number_ends_the_run_before_the_step_is_taken():
     model = fresh()
     steps = train.fit(model, pictures(), pictures(9), SHORT.with_(lr=10.0, clip=0.0), preprocessing=LOOK)
@@ -159,6 +178,22 @@ def test_a_frozen_encoder_stays_bit_by_bit_and_only_the_head_is_held_by_the_opti
     changed = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed == {"head.weight", "head.bias"}                          # a CNN's running statistics stay too
     assert all(p.grad is None for name, p in model.named_parameters() if not name.startswith("head"))
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw", "adam"])
+def test_a_head_may_learn_at_a_rate_of_its_own_also_after_a_resume(optimizer):
+    config = TrainConfig(steps=3, batch=16, optimizer=optimizer, head_rate=10, lr=1e-3, decay="none", warmup=0.0, evaluations=1)
+    model = fresh(SMALL.with_(distilled=True))
+    state = train.State(model, config)
+    saved = train.State(model, config)
+    saved.load_state_dict(state.state_dict())
+    run(config, model, state=saved)
+    names = {id(p): name for name, p in model.named_parameters()}
+    rates = {names[id(p)]: group["lr"] for optimizer in saved.optimizers for group in optimizer.param_groups for p in group["params"]}
+    assert set(rates) == set(names.values())
+    muon = config.muon_lr if optimizer == "muon" else 1e-3
+    for name, rate in rates.items():
+        assert rate == pytest.approx(1e-2 if name.startswith("head") else muon if name.startswith("blocks.") and name.endswith("weight") and "norm" not in name else 1e-3), name
 
 
 def test_a_small_cnn_learns_three_colours():

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import COLOURS
+from conftest import COLOURS, seeded
 
 from vitdemo import checkpoint, data, evaluate, recorder, train, train_command, trainer
+from vitdemo.chance import share_error
 from vitdemo.runfolder import PERSON, RunFolder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -137,7 +138,7 @@ def test_every_look_leaves_a_row_with_its_error_a_frame_and_the_mistakes(colour_
     assert [row["step"] for row in looks] == [frame["step"] for frame in frames] and looks[0]["step"] == 0 and len(looks) == 3
     for row, frame in zip(looks, frames, strict=True):
         p, n = row["accuracy"], row["look"]["n"]
-        assert n == 36 and row["look"]["standard_error"] == pytest.approx(math.sqrt(p * (1 - p) / n)) and 0 <= row["look"]["ece"] <= 1
+        assert n == 36 and row["look"]["standard_error"] == pytest.approx(share_error(p, n)) and 0 <= row["look"]["ece"] <= 1
         assert frame["accuracy"] == pytest.approx(p, abs=1e-5) and frame["report"]["ece"] == pytest.approx(row["look"]["ece"], abs=1e-5)
     assert all("look" not in row for row in rows_of(folder) if row["accuracy"] is None)
     counts = [[mistakes.cell(folder.mistakes("validation"), i, j).count for j in range(3)] for i in range(3)]
@@ -340,6 +341,18 @@ def test_a_start_that_is_no_file_is_refused_before_there_is_a_folder(colour_zip,
     assert capsys.readouterr().err.strip() == "there is no checkpoint 'nowhere.safetensors' to start from" and not (tmp_path / "run").exists()
 
 
+def test_a_start_that_is_no_model_or_does_not_say_its_heads_leaves_no_folder_and_heads_can_be_given(colour_zip, tmp_path, capsys):
+    made = seeded(image=(12, 12))
+    torch.save(made.model.state_dict(), tmp_path / "theirs.pt")
+    (tmp_path / "text.pt").write_text("no weights")
+    for name, said in (("text.pt", "is not a checkpoint"), ("theirs.pt", "how many heads")):
+        assert train_command.main(tuned(colour_zip, tmp_path / "run", "--start", str(tmp_path / name))) == 1
+        assert said in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert train_command.main(tuned(colour_zip, tmp_path / "run", "--start", str(tmp_path / "theirs.pt"), "--heads", "5")) == 0
+    assert checkpoint.load(tmp_path / "run" / "best.safetensors").config.heads == 5
+    assert train_command.main(["--out", str(tmp_path / "run"), "--resume", "--heads", "2"]) == 1 and "heads 5" in capsys.readouterr().err
+
+
 def folder_of(home: Path, counts: dict[str, int]) -> Path:
     from PIL import Image
 
@@ -381,6 +394,25 @@ def test_a_cnn_is_tested_with_its_best_weights_and_not_with_its_last_ones(colour
     trainer.carry_out(RunFolder(tmp_path / "run").create(wanted.to_json()), wanted, quiet=True)
     untrained, best, last, tested = seen
     assert torch.equal(tested, best) and not torch.equal(best, last)
+
+
+def test_of_looks_that_are_equally_often_right_the_one_with_the_lowest_loss_is_kept_also_after_a_resume(colour_zip, tmp_path, monkeypatch):
+    sure = iter([1.0, 3.0, 2.0, 2.5, 1.5, 1.0])                            # at the start, at four looks, and in the test
+    right = torch.eye(3)
+
+    def answers(model, images, *_, **__):
+        return next(sure) * right.repeat_interleave(len(images) // 3, dim=0)
+
+    monkeypatch.setattr(train, "predict", answers)
+    monkeypatch.setattr(recorder, "predict", answers)
+    wanted = train_command.plan(data=str(colour_zip), steps=4, changes={"dim": 24, "depth": 1, "threads": 1, "evaluations": 4, "stages": [], "stage_ends": []})
+    folder = RunFolder(tmp_path / "run").create(wanted.to_json())
+    stop_after(folder, wanted, step=2)
+    kept = checkpoint.load(folder.best).model.head.weight
+    trainer.carry_out(folder, wanted, resume=True, quiet=True)
+    assert torch.equal(checkpoint.load(folder.best).model.head.weight, kept) and folder.status().best_accuracy == 1
+    last = torch.load(folder.last, weights_only=True)
+    assert not torch.equal(last["model"]["head.weight"], kept) and last["best_loss"] == pytest.approx(math.log(1 + 2 * math.exp(-3)))
 
 
 def test_time_left_counts_what_remains_of_the_minutes_the_looks_and_the_test(colour_zip, tmp_path):

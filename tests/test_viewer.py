@@ -235,7 +235,12 @@ def test_the_untrained_twin_stands_beside_on_one_scale_and_flickers(look, result
     tab, twin = bare(look()), result.twin()
     tab.locator(".vd-compare").select_option("twin")
     panes = tab.locator(".vd-pane figcaption")
-    expect(panes).to_have_text(["trained", "untrained twin"])
+    trained, untrained = (re.compile(f"^{title}: {one.top()[0][0]} {100 * one.top()[0][1]:.0f}%$") for title, one in (("trained", result), ("untrained twin", twin)))
+    expect(panes).to_have_text([trained, untrained])                         # each with its own answer
+    panes.last.evaluate("node => { const text = node.textContent; node.textContent = 'a long name '.repeat(12); node.was = text; }")
+    one, two = (tab.locator(name).bounding_box() for name in (".vd-main", ".vd-other"))
+    assert one["y"] == pytest.approx(two["y"], abs=1) and one["x"] + one["width"] < two["x"]          # a long caption moves neither picture
+    panes.last.evaluate("node => { node.textContent = node.was; }")
     says(tab, "Untrained twin: Layer 3, mean of the heads: ")
     high = max(result.attention[2].max(), twin.attention[2].max())
     shows(tab, result.attention[2].mean(0).ravel(), high)
@@ -248,7 +253,7 @@ def test_the_untrained_twin_stands_beside_on_one_scale_and_flickers(look, result
     shows(tab, twin.rollout()[1:], max(twin.rollout()[1:].max(), result.rollout()[1:].max()), ".vd-other")
     tab.locator(".vd-flicker").check()
     expect(tab.locator(".vd-second")).to_be_hidden()
-    for title in ("untrained twin", "trained", "untrained twin"):
+    for title in (untrained, trained, untrained):
         expect(panes.first).to_have_text(title)
     tab.locator(".vd-compare").select_option("none")
     expect(panes.first).to_be_empty()
@@ -259,7 +264,7 @@ def test_a_pinned_result_stays_for_the_next_picture_and_two_classes_stand_side_b
     named(tab, "Pin this result").click()
     show(tab, picture_bytes(other))
     tab.locator(".vd-compare").select_option("pinned")
-    expect(tab.locator(".vd-pane figcaption")).to_have_text(["this result", re.compile(f"pinned: {result.top()[0][0]}")])
+    expect(tab.locator(".vd-pane figcaption")).to_have_text([re.compile(f"this result: {explain(other, tiny).top()[0][0]}"), re.compile(f"pinned: {result.top()[0][0]}")])
     now = explain(other, tiny).attention[2]
     high = max(now.max(), result.attention[2].max())
     shows(tab, now.mean(0).ravel(), high)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vitdemo import checkpoint, data
+from vitdemo import checkpoint, data, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing
@@ -20,9 +20,10 @@ class Beginning(NamedTuple):
     preprocessing: Preprocessing
 
 
-def opened(start: str) -> Loaded:
-    """The checkpoint a run starts from. Raises CheckpointError."""
-    return checkpoint.load(None if start == "box" else start)
+def opened(start: str, heads: int = 0) -> Loaded:
+    """The checkpoint a run starts from; "box" is the model that the page shows. `heads` is for a file that does not say how many its model
+    has. Raises CheckpointError."""
+    return checkpoint.load(settings.read().checkpoint if start == "box" else start, heads=heads or None)
 
 
 def beginning(wanted: Plan, source: Loaded | None, train: data.Split, classes: int) -> Beginning:

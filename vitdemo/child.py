@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vitdemo.runfolder import RunFolder
@@ -43,10 +43,11 @@ def train_command(folder: RunFolder) -> list[str]:
 
 @dataclass
 class Child:
-    """A process that was started here, and since when it ought to be ending (by the monotonic clock)."""
+    """A process that was started here, when, and since when it ought to be ending (by the monotonic clock)."""
 
     process: subprocess.Popen[bytes]
     ending_since: float | None = None
+    started: float = field(default_factory=time.monotonic)
 
     @classmethod
     def start(cls, folder: RunFolder, command: list[str]) -> Child:
@@ -121,7 +122,8 @@ def last_words(folder: RunFolder, code: int) -> str:
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit|Interrupt)\b", line)]
     words = (errors or (lines if code >= 0 else []) or [""])[-1].strip()      # a process that was killed said nothing about it
     words = re.sub(r"^[\w.]+(?:Error|Exception|Exit|Interrupt): (?=.)", "", words).rstrip(".")
-    rest = "it can go on from its last look" if folder.last.exists() else "the weights kept so far can be looked into, or start again"
+    rest = ("it can go on from its last look" if folder.last.exists() else "the weights kept so far can be looked into, or start again"
+            if folder.best.exists() else "nothing was learned yet, so start a new one")
     return f"The training process ended unexpectedly ({end})" + (f": {words}." if words else f"; {rest}.")
 
 

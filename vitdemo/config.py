@@ -194,16 +194,18 @@ class Preprocessing(_Checked):
 class TrainConfig(_Checked):
     """Everything that decides a training run, next to its data and its ViTConfig.
 
-    A run ends after `minutes` of training (evaluation not counted), after `epochs` or after `steps`: exactly one of them is above zero.
+    A run ends after `minutes`, after `epochs` or after `steps`: exactly one of them is above zero.
     """
 
     minutes: float = 0.0
+    clock: Literal["training", "all"] = "training"          # what minutes count: training alone, or its looks and the test at the end too
     epochs: int = 0
     steps: int = 0                    # optimizer steps
     batch: int = 128
     optimizer: Literal["muon", "adamw", "adam"] = "muon"    # "muon": the blocks' matrices by Muon, the rest by AdamW
     lr: float = 2e-3                  # AdamW / Adam
     muon_lr: float = 8e-3             # Muon (Jordan et al. 2024)
+    head_rate: float = 1.0            # factor on the head's learning rate: a fresh one on a trained encoder has more to learn
     momentum: float = 0.95
     weight_decay: float = 0.05
     warmup: float = 0.05              # share of the budget in which the rate climbs from zero
@@ -231,6 +233,7 @@ class TrainConfig(_Checked):
         _within("batch", self.batch, 1, 65536)
         for name in ("lr", "muon_lr"):
             _within(name, getattr(self, name), 1e-8, 10)
+        _within("head_rate", self.head_rate, 1e-3, 1e3)
         _within("momentum", self.momentum, 0, 0.9999)
         if self.warmup > 0.99:
             raise ConfigError(f"warmup is a share of the run and must end before it, so it lies between 0 and 0.99, not {self.warmup:g}")

@@ -90,7 +90,9 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
     path, name = _locate(source)
     version = class_folders.version(path) if path else "torchvision"
     key = hashlib.sha256(repr((4, str(path or name), version, part, size, channels)).encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    cached = _read_cache(key)
+    key = key if name in downloads.KNOWN else f"own-{key}"
+    visitors = _visitors(path)                                              # deleted when they say so, with every copy; small besides
+    cached = None if visitors else _read_cache(key)
     if cached is not None:
         return cached
     if path is None:
@@ -107,15 +109,15 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
             return None
         split = Split(torch.from_numpy(decoded.images), torch.from_numpy(decoded.labels))
         read = Part(decoded.classes, split, decoded.skipped, decoded.duplicates)
-    _write_cache(key, read)
+    if not visitors:
+        _write_cache(key, read)
     return read
 
 
 def title(source: str | Path) -> str:
     """What to call a data set: a visitor's own set by its title, a folder or zip by its name."""
     path, name = _locate(source)
-    own = path is not None and OWN_SET.fullmatch(path.name) and path.is_file()
-    return str(archive.remark(path).get("title") or "own pictures") if own else name
+    return str(archive.remark(path).get("title") or "own pictures") if _visitors(path) else name
 
 
 def is_local(source: str) -> bool:
@@ -126,9 +128,9 @@ def is_local(source: str) -> bool:
 
 def hold_out(split: Split, share: float, seed: int, *, small_share: float = 0.2) -> tuple[Split, Split]:
     """Cut a validation part of `share` from `split`, each class in proportion, the same for the same seed; at least one picture
-    and at most half of each class is held out, except that a class with a single picture keeps it. Of fewer than SMALL pictures at least
-    `small_share` is held out: a twentieth of ninety would be too few to tell anything."""
-    share = max(share, small_share) if len(split) < SMALL else share
+    and at most half of each class is held out, except that a class with a single picture keeps it. Of few pictures `small_share` is held
+    out, until that is `small_share` of SMALL: a twentieth of ninety would be too few to tell anything."""
+    share = max(share, small_share * min(1.0, SMALL / max(1, len(split))))
     generator = torch.Generator().manual_seed(seed)
     held = torch.zeros(len(split), dtype=torch.bool)
     for label in split.labels.unique():
@@ -169,6 +171,11 @@ def _locate(source: str | Path) -> tuple[Path | None, str]:
     return path, path.stem
 
 
+def _visitors(path: Path | None) -> bool:
+    """Whether this is a set that a visitor of the page brought or collected."""
+    return path is not None and OWN_SET.fullmatch(path.name) is not None and path.is_file()
+
+
 def _cache_file(key: str) -> Path:
     return settings.read().cache_folder / "data" / f"{key}.safetensors"
 
@@ -191,14 +198,14 @@ def _write_cache(key: str, part: Part) -> None:
     names = json.dumps({"classes": part.classes, "skipped": part.skipped, "duplicates": part.duplicates})
     with contextlib.suppress(OSError, SafetensorError):                     # a full disk only costs the next start some seconds
         path.parent.mkdir(parents=True, exist_ok=True)
-        if _make_room(path.parent, most - part.split.images.numel()):
+        if not key.startswith("own-") or _make_room(path.parent, most - part.split.images.numel()):
             with replacing(path, durable=False) as draft:
                 save_file({"images": part.split.images, "labels": part.split.labels}, draft, metadata={"names": names})
 
 
 def _make_room(folder: Path, most: int) -> bool:
-    """Delete the decoded sets that were used longest ago until all of them take at most `most` bytes; whether that can be."""
-    found = sorted(((file.stat(), file) for file in folder.glob("*.safetensors")), key=lambda pair: pair[0].st_mtime)
+    """Delete the decoded sets of one's own that were used longest ago until all of them take at most `most` bytes; whether that can be."""
+    found = sorted(((file.stat(), file) for file in folder.glob("own-*.safetensors")), key=lambda pair: pair[0].st_mtime)
     total = sum(stat.st_size for stat, _ in found)
     for stat, file in found:
         if total <= most:

@@ -13,11 +13,13 @@ from pathlib import Path
 from vitdemo import shelf
 from vitdemo.child import Child, end_process, last_words, lives, train_command
 from vitdemo.claims import Claims
-from vitdemo.runfolder import RunError, RunFolder, Status
+from vitdemo.runfolder import CLOCK, RunError, RunFolder, Status
 
 LOG = logging.getLogger(__name__)
 REAP_EVERY, TICK_EVERY = 0.1, 0.5                 # seconds
+NO_ROOM = "The run could not be saved: the server's disk is full or its folder of runs is not writable."
 STOPPED, STOPPED_WITH_WEIGHTS = "Stopped.", "Stopped; the best weights so far are kept."
+OVERTIME = "This run took longer than a run may here, with its looks at the validation pictures; what it has learned so far is kept."
 INTERRUPTED, INTERRUPTED_RESUMABLE = "The run was interrupted.", "The run was interrupted; it can go on from its last look."
 
 
@@ -25,14 +27,15 @@ class Dispatcher:
     """Runs at most `limit` trainings at a time, those that waited longest first.
 
     grace: seconds a run has for ending by itself. stale: seconds without a sign of life after which a run that was started by
-    hand counts as interrupted. keep_seconds: age at which ended runs are deleted; 0 keeps them.
+    hand counts as interrupted. keep_seconds: age at which ended runs are deleted; 0 keeps them. most_seconds: how long the process of a
+    run may live, whatever it does; 0 for as long as it likes.
     Several dispatchers may share a home: a run belongs to the one that holds its claim.
     """
 
     def __init__(self, home: Path, *, limit: int = 1, command: Callable[[RunFolder], list[str]] = train_command,
-                 grace: float = 1.3, stale: float = 30.0, keep_seconds: float = 24 * 3600) -> None:
+                 grace: float = 1.3, stale: float = 30.0, keep_seconds: float = 24 * 3600, most_seconds: float = 0) -> None:
         self.home, self.limit, self.command = Path(home).absolute(), limit, command
-        self.grace, self.stale, self.keep_seconds = grace, stale, keep_seconds
+        self.grace, self.stale, self.keep_seconds, self.most_seconds = grace, stale, keep_seconds, most_seconds
         self._children: dict[str, Child] = {}
         self._orphans: dict[str, float] = {}      # since when a process whose server died ought to be ending
         self._settled: set[str] = set()           # runs that are over and have no claim any more
@@ -182,15 +185,21 @@ class Dispatcher:
                 del self._children[run_id]
                 if interrupted:
                     self._last_word_after_interruption(folder)
-                elif not folder.status().over:
+                elif not folder.status().over or folder.stopped_by(CLOCK) and folder.status().state == "stopped":
                     self._end(folder, last_words(folder, code))
                 self._claims.release(folder)
+                if not folder.status().over:      # on a full disk: the claim that is gone has left room for a last word
+                    self._end(folder, NO_ROOM)
             elif child.ending_since or folder.stop_requested() or folder.status().over:
+                child.hurry(self.grace)
+            elif 0 < self.most_seconds < time.monotonic() - child.started:
+                with contextlib.suppress(RunError):                         # on a full disk it is ended without a word
+                    folder.request_stop(CLOCK)
                 child.hurry(self.grace)
 
     def _end(self, folder: RunFolder, reason: str = "", *, interrupted: bool = False) -> None:
         """The last word about a run that did not say it itself: stopped if somebody asked for it, else failed for a reason."""
-        message = STOPPED_WITH_WEIGHTS if folder.best.exists() else STOPPED
+        message = OVERTIME if folder.stopped_by(CLOCK) else STOPPED_WITH_WEIGHTS if folder.best.exists() else STOPPED
         if interrupted and not folder.stopped_by_person():
             message = INTERRUPTED_RESUMABLE if folder.last.exists() else INTERRUPTED
         stopped = interrupted or folder.stop_requested()

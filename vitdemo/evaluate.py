@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vitdemo import checkpoint, data
+from vitdemo.chance import share_error
 from vitdemo.config import Preprocessing
 from vitdemo.images import normalise
 
@@ -56,8 +56,8 @@ class Report:
 
     @property
     def standard_error(self) -> float:
-        """Of the accuracy, as a binomial share."""
-        return math.sqrt(self.accuracy * (1 - self.accuracy) / self.n)
+        """Of the accuracy, see `vitdemo.chance`."""
+        return share_error(self.accuracy, self.n)
 
     @property
     def per_class(self) -> dict[str, float | None]:

@@ -58,20 +58,23 @@ def images_in(pace: Pace, minutes: float) -> int:
 
 def _stage(wanted: Plan, share: float, seconds: float, world: World) -> tuple[int, float, int]:
     """(rows of pixels, pictures per second, parameters) of training at `share` of the full size."""
-    source = beginning.opened(wanted.start) if wanted.start else None
+    source = beginning.opened(wanted.start, wanted.heads) if wanted.start else None
     vit = source.config.with_(image=source.preprocessing.size) if source else wanted.vit
     classes, generator = max(2, wanted.vit.classes), torch.Generator().manual_seed(0)
+
+    def drawn(rows: int) -> Split:                                          # a whole batch may be more than memory holds
+        return Split(torch.randint(0, 256, (rows, vit.channels, *vit.image), dtype=torch.uint8, generator=generator),
+                     torch.randint(0, classes, (rows,), generator=generator))
+
     size = wanted.train.batch
-    pictures = Split(torch.randint(0, 256, (size, vit.channels, *vit.image), dtype=torch.uint8, generator=generator),
-                     torch.randint(0, classes, (size,), generator=generator))
-    model, preprocessing = beginning.beginning(wanted, source, pictures, classes)
+    model, preprocessing = beginning.beginning(wanted, source, drawn(PROBE), classes)
     model.to(world.device)
     config = wanted.train.with_(minutes=0.0, epochs=0, steps=100_000_000, stages=(share,), stage_ends=(), evaluations=1)
 
     def speed(rows: int, least: float) -> float:
         """Pictures per second in steps of `rows` pictures, timed for `least` seconds after the first step."""
-        state = State(model, config)
-        steps = fit(model, pictures[:rows], pictures[:1], config, preprocessing=preprocessing, state=state, world=world)
+        state, pictures = State(model, config), drawn(rows)
+        steps = fit(model, pictures, pictures[:1], config, preprocessing=preprocessing, state=state, world=world)
         warm = next(step for step in steps if step.step == 1).seconds
         for step in steps:
             if step.seconds - warm >= least:

@@ -13,13 +13,15 @@ NETWORKS = ("vit", "cnn")
 TITLE_LENGTH = 60
 
 EXPLAINED: dict[str, str] = {  # one line for every setting, for whoever chooses one
-    "minutes": "How long to train; the looks at the validation pictures are not counted.",
+    "minutes": "How long to train.",
+    "clock": "What the minutes count: training alone, or the looks at the validation pictures and the test at the end as well.",
     "epochs": "How many passes over the training pictures, instead of minutes.",
     "steps": "How many optimizer steps, instead of minutes.",
     "batch": "How many pictures each step learns from.",
     "optimizer": "How a gradient becomes a step: Muon for the blocks' matrices and AdamW for the rest, or AdamW or Adam for everything.",
     "lr": "How far AdamW or Adam moves a weight in one step.",
     "muon_lr": "How far Muon moves a matrix in one step.",
+    "head_rate": "How many times faster the last layer learns; a fresh one on a trained encoder has more to learn.",
     "momentum": "How long Muon remembers earlier gradients: 0 not at all, towards 1 longer.",
     "weight_decay": "How strongly weights are pulled towards zero in every step.",
     "warmup": "Share of the run in which the learning rate rises from zero.",
@@ -72,6 +74,7 @@ class Plan(NamedTuple):
     network: str = "vit"                        # or "cnn": a small CNN with as many parameters, to race against
     title: str = ""                             # the person's own name for it
     race: dict[str, Any] | None = None          # {"id": hex, "side": "a" or "b", "kind": name, "seed": number}
+    heads: int = 0                              # of the start, where its file does not say
 
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "vit": self.vit.to_json(), "train": self.train.to_json()}
@@ -81,7 +84,8 @@ class Plan(NamedTuple):
         try:
             wanted = cls(ViTConfig.from_json(values["vit"]), TrainConfig.from_json(values["train"]),
                          *(str(values[name]) for name in ("data", "model", "preset")),
-                         *(str(values.get(name, cls._field_defaults[name])) for name in ("start", "network", "title")), values.get("race"))
+                         *(str(values.get(name, cls._field_defaults[name])) for name in ("start", "network", "title")),
+                         values.get("race"), values.get("heads", 0))
         except KeyError as error:
             raise ConfigError(f"config.json of this run lacks {error.args[0]!r}: start a new run") from None
         _check(wanted)
@@ -90,7 +94,7 @@ class Plan(NamedTuple):
 
 def plan(*, preset: str | None = None, model: str | None = None, data: str | None = None, minutes: float | None = None,
          epochs: int | None = None, steps: int | None = None, changes: dict[str, Any] | None = None, start: str | None = None,
-         network: str = "vit", title: str = "", race: dict[str, Any] | None = None) -> Plan:
+         network: str = "vit", title: str = "", race: dict[str, Any] | None = None, heads: int = 0) -> Plan:
     """A preset ("class", or "tune" where a `start` is named) with what was chosen instead. `changes` may name any field of TrainConfig, and
     of ViTConfig unless the run starts from a model, which keeps its shape. Raises ConfigError."""
     preset = preset or ("tune" if start else "class")
@@ -113,7 +117,7 @@ def plan(*, preset: str | None = None, model: str | None = None, data: str | Non
     train = {**chosen.train.to_json(), **changes, **_budget({name: changes[name] for name in BUDGETS if name in changes} | asked)}
     wanted = Plan(ViTConfig.from_json(SIZES[size].config.to_json() | shape),
                   TrainConfig.from_json({name: value for name, value in train.items() if name in of_train}), str(data or chosen.data),
-                  "box" if start == "box" else PurePath(start).stem or size, preset, start, network, " ".join(title.split()), race)
+                  "box" if start == "box" else PurePath(start).stem or size, preset, start, network, " ".join(title.split()), race, heads)
     _check(wanted)
     return wanted
 
@@ -134,6 +138,8 @@ def _check(wanted: Plan) -> None:
         raise ConfigError(f"the network is one of {', '.join(NETWORKS)}, not {wanted.network!r:.40}")
     if wanted.network != "vit" and wanted.start:
         raise ConfigError("only a ViT can start from a checkpoint")
+    if type(wanted.heads) is not int or wanted.heads < 0 or wanted.heads and not wanted.start:
+        raise ConfigError(f"heads are a whole number, given only where a run starts from a file that does not say how many, not {wanted.heads!r:.40}")
     if len(wanted.title) > TITLE_LENGTH:
         raise ConfigError(f"a title has at most {TITLE_LENGTH} characters, not {len(wanted.title)}")
     race = wanted.race

@@ -6,9 +6,10 @@ Where the difference is in the architecture both sides get the same time; otherw
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, variance
+from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple
 
+from vitdemo.chance import share_error, welch
 from vitdemo.config import ConfigError
 from vitdemo.plan import TITLE_LENGTH, Plan, plan
 from vitdemo.presets import PRESETS
@@ -16,7 +17,7 @@ from vitdemo.runfolder import new_id
 
 LOOK_EVERY = 15                                 # seconds of training between two looks at the validation pictures
 BESIDES = 25.0                                  # seconds, about, that a run takes besides its training: to start, to look, to be tested
-MOST_SEEDS = 10
+SEEDS = (1, 3)                                  # over how many seeds a race may be repeated
 
 
 class RaceError(ValueError):
@@ -62,8 +63,8 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pre
     """
     if kind not in KINDS:
         raise ConfigError(f"there is no race {kind!r:.40}; there are {', '.join(KINDS)}")
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise ConfigError(f"a race is repeated over 1 to {MOST_SEEDS} seeds, not {seeds}")
+    if seeds not in SEEDS:
+        raise ConfigError(f"a race is run with {' or '.join(map(str, SEEDS))} seeds, not with {seeds}")
     chosen, race, found = KINDS[kind], new_id(), []
     common = {**chosen.both, "threads": threads, "evaluations": min(20, max(3, round(60 * minutes / LOOK_EVERY)))}
     for seed in range(seeds):
@@ -95,7 +96,7 @@ def _measured(preset: str, threads: int) -> float:
 class Verdict(NamedTuple):
     """What a race showed. Shares from 0 to 1; `difference` is above 0 where side a is ahead."""
 
-    winner: str | None              # "a" or "b" where the difference is beyond twice the noise over seeds, else None
+    winner: str | None              # "a" or "b" where seeds that differ by chance alone would rarely lie so far apart, else None
     difference: float               # mean accuracy of a minus that of b
     noise: float                    # standard error of that difference
     sentence: str
@@ -104,9 +105,9 @@ class Verdict(NamedTuple):
 def verdict(rows: Sequence[tuple[str, int, float, int]], kind: str = "") -> Verdict:
     """What follows from runs that are over, each (side, seed, accuracy on its validation pictures, how many they are).
 
-    With one run of a side only the pictures' chance is known: the standard error of a difference of two shares, for pictures drawn anew.
-    What another seed would have made of it cannot be told, so nobody wins. With more runs the noise is Welch's standard error of the
-    difference of two means, which holds the chance of seeds and pictures together. Raises RaceError where a side has no run.
+    With one run of a side only the pictures' chance is known. What another seed would have made of it cannot be told, so nobody wins. With
+    more runs this is Welch's test of two means at 5 %, with degrees of freedom after Satterthwaite (rounded down); its standard error is at
+    least what the pictures' chance alone makes of it. Raises RaceError where a side has no run.
     """
     sides = {side: [(accuracy, n) for s, _, accuracy, n in rows if s == side] for side in "ab"}
     names = (KINDS[kind].a, KINDS[kind].b) if kind in KINDS else ("side A", "side B")
@@ -117,23 +118,19 @@ def verdict(rows: Sequence[tuple[str, int, float, int]], kind: str = "") -> Verd
     ahead, behind = (0, 1) if difference >= 0 else (1, 0)
     lead = (f"{_capital(names[ahead])} got {means[ahead]:.1%} right and {names[behind]} {means[behind]:.1%}" if difference else
             f"Both sides got {means[0]:.1%} right")
+    chance = math.sqrt(sum(share_error(accuracy, n) ** 2 / len(side) ** 2 for side in sides.values() for accuracy, n in side))
     if min(map(len, sides.values())) < 2:
-        noise = math.sqrt(sum(accuracy * (1 - accuracy) / n / len(side) ** 2 for side in sides.values() for accuracy, n in side))
-        return Verdict(None, difference, noise, f"{lead}, {_beyond(difference, noise)} the chance of the pictures alone (standard error "
-                       f"{100 * noise:.1f} points); one run each cannot tell what another seed would do: repeat it over three seeds.")
-    spread = {side: variance([accuracy for accuracy, _ in found]) for side, found in sides.items()}
-    noise = math.sqrt(sum(spread[side] / len(found) for side, found in sides.items()))
-    won = abs(difference) > 2 * noise
-    first, second = "ab"[ahead], "ab"[behind]
-    return Verdict(first if won else None, difference, noise,
-                   f"{lead} on average of {len(sides[first])} and {len(sides[second])} runs, which spread by "
-                   f"{100 * math.sqrt(spread[first]):.1f} and {100 * math.sqrt(spread[second]):.1f} points: a difference of {100 * abs(difference):.1f} points, "
-                   f"{_beyond(difference, noise)} its standard error of {100 * noise:.1f}. "
-                   f"{f'{_capital(names[ahead])} won.' if won else 'These runs do not tell the two apart.'}")
-
-
-def _beyond(difference: float, noise: float) -> str:
-    return "beyond twice" if abs(difference) > 2 * noise else "not beyond twice"
+        beyond = "beyond" if abs(difference) > 2 * chance else "not beyond"
+        return Verdict(None, difference, chance, f"{lead}, {beyond} twice the chance of the pictures alone (standard error "
+                       f"{100 * chance:.1f} points); one run each cannot tell what another seed would do: repeat it over three seeds.")
+    found = {side: [accuracy for accuracy, _ in runs] for side, runs in sides.items()}
+    test, first, second = welch(found["a"], found["b"], least=chance), "ab"[ahead], "ab"[behind]
+    spreads = " and ".join(f"{100 * stdev(found[side]):.1f}" for side in (first, second))
+    return Verdict(first if test.told_apart else None, difference, test.error,
+                   f"{lead} on average of {len(found[first])} and {len(found[second])} runs, which spread by {spreads} points: a difference of "
+                   f"{100 * abs(difference):.1f} points with a standard error of {100 * test.error:.1f}, of which {test.needed:.1f} times would be needed "
+                   f"(Welch's test, {test.freedom} degrees of freedom, 5 %). "
+                   f"{f'{_capital(names[ahead])} won.' if test.told_apart else 'These runs do not tell the two apart.'}")
 
 
 def _capital(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import vitdemo
@@ -45,8 +46,8 @@ class Recorder:
         self.folder, self.plan, self.state, self.parts, self.quiet = folder, plan, state, parts, quiet
         self.camera = Camera(folder, classes=parts.classes, preprocessing=parts.preprocessing, validation=parts.validation)
         self.best = -1.0                        # highest accuracy of a look
+        self.best_loss = math.inf               # lowest loss of a look with that accuracy: few pictures are soon all right, and it goes on falling
         self.weights: dict[str, Any] = {}       # the best ones of a network that has no checkpoint file
-        self.look_seconds = 0.0                 # what the latest look cost
         self._given_up: set[str] = set()
         self._losses: list[float] = []          # since the last line of the log
         self._reported = -math.inf
@@ -100,15 +101,17 @@ class Recorder:
         if not speed or not step.progress:
             return None
         budget = self.plan.train
+        test = len(self.parts.test) / len(self.parts.validation) * self.state.latest_look if self.parts.test else 0.0
+        if budget.minutes and budget.clock == "all":
+            return max(test, 60 * budget.minutes - step.seconds - self.state.look_seconds)
         training = 60 * budget.minutes - step.seconds if budget.minutes else step.images * (1 - step.progress) / step.progress / speed
-        test = len(self.parts.test) / len(self.parts.validation) if self.parts.test else 0
-        return max(0.0, training) + (budget.evaluations * (1 - step.progress) + test) * self.look_seconds
+        return max(0.0, training) + budget.evaluations * (1 - step.progress) * self.state.latest_look + test
 
     def keep(self) -> None:
         """Write everything a resume needs, whole or not at all."""
         try:
             with replacing(self.folder.last) as draft:
-                torch.save({**self.state.state_dict(), "best": self.best, "best_weights": self.weights}, draft)
+                torch.save({**self.state.state_dict(), "best": self.best, "best_loss": self.best_loss, "best_weights": self.weights}, draft)
         except (OSError, RuntimeError) as error:
             raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
 
@@ -135,8 +138,9 @@ class Recorder:
         return report.accuracy
 
     def _look(self, step: Step, report: Report) -> None:
-        if report.accuracy > self.best:
-            self.best = report.accuracy
+        loss = F.cross_entropy(step.logits, self.parts.validation.labels).item()
+        if (report.accuracy, -loss) > (self.best, -self.best_loss):
+            self.best, self.best_loss = report.accuracy, loss
             self._save_best(step)
         self._extra("film", lambda: self.camera.shoot(self.state.model, step, report))
         path = self.folder.path / "mistakes-validation.safetensors"
@@ -156,7 +160,7 @@ class Recorder:
         try:
             saved = torch.load(self.folder.last, map_location="cpu", weights_only=True)
             self.state.load_state_dict(saved)
-            self.best, self.weights = float(saved["best"]), saved.get("best_weights", {})
+            self.best, self.best_loss, self.weights = float(saved["best"]), float(saved.get("best_loss", math.inf)), saved.get("best_weights", {})
         except Exception as error:              # whatever a damaged or foreign file makes torch say
             raise runs.RunError(f"the run cannot go on, because last.pt is damaged or does not fit its settings and pictures "
                                 f"({type(error).__name__}): start a new run") from error

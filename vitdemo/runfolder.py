@@ -26,9 +26,9 @@ from typing import Any
 from vitdemo import jsonfile
 from vitdemo.runstatus import STATES, Status
 
-__all__ = ["PERSON", "STATES", "RunError", "RunFolder", "Status", "new_id"]
+__all__ = ["CLOCK", "PERSON", "STATES", "RunError", "RunFolder", "Status", "new_id"]
 
-PERSON = "person"                         # who asked for an end, where it was not the end of the server that did
+PERSON, CLOCK = "person", "clock"         # who asked for an end, where it was not the end of the server that did
 
 
 class RunError(ValueError):
@@ -132,7 +132,8 @@ class RunFolder:
             jsonfile.write(self.path / "status.json", {**(earlier if isinstance(earlier, dict) else {}), **changes, "time": time.time()})
 
     def request_stop(self, by: str = "") -> None:
-        """Ask the trainer to end after its current step. `by`: PERSON where a person wants it; kept over later requests."""
+        """Ask the trainer to end after its current step. `by`: PERSON where a person wants it, CLOCK where its time is up; kept over
+        later requests without a name."""
         with _saving("stop"):
             if by or not self.stop_requested():
                 (self.path / "stop").write_text(by, encoding="utf-8")
@@ -141,12 +142,15 @@ class RunFolder:
         """Whether somebody asked for an end."""
         return (self.path / "stop").exists()
 
-    def stopped_by_person(self) -> bool:
-        """Whether a person asked for an end, and not only a server that was ending itself."""
+    def stopped_by(self, whom: str) -> bool:
+        """Whether PERSON or CLOCK asked for an end, and not only a server that was ending itself."""
         try:
-            return (self.path / "stop").read_text(encoding="utf-8") == PERSON
+            return (self.path / "stop").read_text(encoding="utf-8") == whom
         except (OSError, ValueError):
             return False
+
+    def stopped_by_person(self) -> bool:
+        return self.stopped_by(PERSON)
 
     def withdraw_stop(self) -> None:
         """Forget an earlier request, before going on with a stopped run."""

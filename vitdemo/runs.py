@@ -19,22 +19,23 @@ from filelock import Timeout
 from vitdemo import shelf
 from vitdemo.atomic import replacing
 from vitdemo.child import last_lines, train_command, watch_parent
-from vitdemo.dispatch import Dispatcher
+from vitdemo.dispatch import NO_ROOM, Dispatcher
 from vitdemo.runfolder import PERSON, STATES, RunError, RunFolder, Status, new_id
 
 __all__ = ["STATES", "RunError", "RunFolder", "Scheduler", "Status", "last_lines", "new_id", "train_command", "watch_parent"]
 
-NO_ROOM = "The run could not be saved: the server's disk is full or its folder of runs is not writable."
+FULL = "The place for training runs on this server is full ({:,.0f} MB for all): delete one of yours, or try again later."
 FILE = re.compile(r"film/[a-z]+(-[0-9]+)?(-[a-z]+)?\.(png|jpg|jpeg|webp)")
 STILL_ENDING = "This run is still ending: please try again in a moment."
 
 
 class Scheduler(Dispatcher):
-    """What a visitor may ask for. At most `limit` runs train at a time and `queue` more wait; the rest as in Dispatcher."""
+    """What a visitor may ask for. At most `limit` runs train at a time and `queue` more wait, and none is taken in once all of them hold
+    `max_bytes` (0: as many as the disk); the rest as in Dispatcher."""
 
-    def __init__(self, home: Path, *, queue: int = 8, **settings: Any) -> None:
+    def __init__(self, home: Path, *, queue: int = 8, max_bytes: int = 0, **settings: Any) -> None:
         super().__init__(home, **settings)
-        self.queue = queue
+        self.queue, self.max_bytes = queue, max_bytes
         self._newest = 0.0                        # when the latest run took its place
         self._known: dict[str, set[str]] = {}     # what the browser that asked for a run knew then; two tabs that ask at once know the same
 
@@ -55,6 +56,7 @@ class Scheduler(Dispatcher):
                 raise RunError(f"A run cannot take a file called {name!r:.60}.")
         with self._alone():
             own = self._admit(len(configs), mine, only_one)
+            self._check_room()
             with shelf.making(self.home, len(configs)) as drafts:
                 for draft, config in zip(drafts, configs):
                     draft.create(config)
@@ -93,6 +95,7 @@ class Scheduler(Dispatcher):
             raise RunError("There is no such file to load.")
         with self._lock:
             now = self._now()
+        self._check_room()
         with _disk(), shelf.making(self.home) as [draft]:                   # it trains nothing, so nobody needs to wait for it
             draft.create({"imported": True, "title": _line(title, 60), "about": _line(about, 300)})
             with replacing(draft.best) as copy:
@@ -142,9 +145,14 @@ class Scheduler(Dispatcher):
             status = folder.status()
             if status.over:
                 return
-            folder.request_stop(PERSON)
-            if run_id in self._children:
-                self._children[run_id].hurry(self.grace)
+            child = self._children.get(run_id)
+            try:
+                folder.request_stop(PERSON)
+            except RunError:                      # on a full disk: a process of our own is ended all the same
+                if child is None:
+                    raise
+            if child:
+                child.hurry(self.grace)
             elif status.state == "queued":
                 self._end(folder)
 
@@ -167,6 +175,11 @@ class Scheduler(Dispatcher):
             raise RunError(f"These {count} runs need {count} places and {free} {'is' if free == 1 else 'are'} free, with {going}: "
                            "please try again later.")
         return own
+
+    def _check_room(self) -> None:
+        """Raise RunError where the runs hold as much as they may."""
+        if 0 < self.max_bytes < shelf.size(self.home):
+            raise RunError(FULL.format(self.max_bytes / 1e6))
 
     def _now(self) -> float:
         """The time, later than every earlier answer, so that the order of runs is certain."""

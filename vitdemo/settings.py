@@ -22,8 +22,19 @@ class Settings:
     queue: int                      # VITDEMO_QUEUE: how many runs may wait
     upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload, a checkpoint included
     max_pictures: int               # VITDEMO_MAX_PICTURES: how many pictures a visitor's own set may hold
-    sets_megabytes: int             # VITDEMO_SETS_MB: visitors' own sets, all together; their decoded copies may take as much again
+    sets_megabytes: int             # VITDEMO_SETS_MB: visitors' own sets, all together
+    runs_megabytes: int             # VITDEMO_RUNS_MB: all runs together; 0 gives them the whole disk
     keep_hours: float               # VITDEMO_KEEP_HOURS: when finished runs and own sets are deleted; 0 keeps them
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the minutes of a run are limited for the sake of others: then nothing may be done that no clock counts."""
+        return self.public or self.max_minutes < 60
+
+    @property
+    def most_seconds(self) -> float:
+        """How long a run may take in all, with its start, looks and test; 0 for as long as it likes."""
+        return 3 * 60 * self.max_minutes + 300 if self.clocked else 0
 
     @property
     def sets_folder(self) -> Path:
@@ -49,6 +60,7 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 200, 1, 10_000)),
         max_pictures=int(_number(env, "VITDEMO_MAX_PICTURES", 2000 if public else 20_000, 2, 2_000_000)),
         sets_megabytes=int(_number(env, "VITDEMO_SETS_MB", 1000 if public else 4000, 1, 10_000_000)),
+        runs_megabytes=int(_number(env, "VITDEMO_RUNS_MB", 8000 if public else 0, 0, 10_000_000)),
         keep_hours=_number(env, "VITDEMO_KEEP_HOURS", 6 if public else 0, 0, 100_000),
     )
 

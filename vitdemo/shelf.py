@@ -50,6 +50,18 @@ def remove(folder: RunFolder) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
+def size(home: Path) -> int:
+    """Bytes of all runs, those in the making included."""
+    total = 0
+    for name in os.listdir(home) if home.is_dir() else ():
+        if ID.fullmatch(name) or HALF.fullmatch(name):
+            for folder, _, files in os.walk(home / name):
+                for file in files:
+                    with contextlib.suppress(OSError):                      # replaced in this instant
+                        total += os.stat(os.path.join(folder, file)).st_size
+    return total
+
+
 def tidy(home: Path) -> None:
     """Delete what a server left behind that died while it made or deleted a run."""
     with contextlib.suppress(OSError):

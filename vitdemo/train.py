@@ -55,25 +55,30 @@ class State:
         self.config = config
         self.optimizers = optimizers(model, config)
         self.step = 0
-        self.seconds = 0.0
+        self.seconds = 0.0          # of training
+        self.look_seconds = 0.0     # of all looks
+        self.latest_look = 0.0      # seconds that the last one took
         self.looks = 0              # evaluations so far, the one before the first step not counted
         self.complete = False       # the last one is done
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
-                "step": self.step, "seconds": self.seconds, "looks": self.looks, "complete": self.complete}
+                "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds, "latest_look": self.latest_look,
+                "looks": self.looks, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
+        self.look_seconds, self.latest_look = state.get("look_seconds", 0.0), state.get("latest_look", 0.0)
         self.complete = state.get("complete", False)
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
-    """Muon for the blocks' matrices and AdamW for the rest, or one Adam(W) for all. Biases, norms and tokens are not decayed.
+    """Muon for the blocks' matrices and AdamW for the rest, or one Adam(W) for all. Biases, norms and tokens are not decayed. The head has
+    groups of its own where it learns at another rate than the rest.
 
     Muon (Jordan et al. 2024) replaces a matrix's momentum by the nearest orthogonal matrix, so every direction learns at one speed.
     """
@@ -84,6 +89,10 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     taken |= set(map(id, decayed))
     groups = [{"params": decayed, "weight_decay": config.weight_decay},
               {"params": [p for _, p in named if id(p) not in taken], "weight_decay": 0.0}]
+    if config.head_rate != 1:
+        head = {id(p) for name, p in named if name.startswith("head")}
+        groups = [{**group, "params": [p for p in group["params"] if (id(p) in head) == own], "rate": config.head_rate if own else 1.0}
+                  for group in groups for own in (False, True)]
     if config.optimizer == "adam":
         return [torch.optim.Adam(groups, lr=config.lr)]
     rest = torch.optim.AdamW(groups, lr=config.lr)
@@ -99,6 +108,15 @@ def rate(progress: float, config: TrainConfig) -> float:
         return progress / config.warmup
     rest = min(1.0, (progress - config.warmup) / (1 - config.warmup))
     return {"none": 1.0, "linear": 1 - rest, "cosine": (1 + math.cos(math.pi * rest)) / 2}[config.decay]
+
+
+def time_used(state: State, tests: float) -> float:
+    """Share of a run's minutes that is used. Where they count everything, what the last look and the test will take is set aside first, as
+    much as the latest look took, and `tests` times that; never more than most of the time, so that every run trains."""
+    whole = 60 * state.config.minutes
+    if state.config.clock == "training":
+        return state.seconds / whole
+    return (state.seconds + state.look_seconds) / max(whole / 5, whole - (1 + tests) * state.latest_look)
 
 
 def stage_size(progress: float, config: TrainConfig, vit: ViTConfig) -> tuple[int, int]:
@@ -125,9 +143,11 @@ def prepare(images: Tensor, size: tuple[int, int], preprocessing: Preprocessing,
 
 
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
-        clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, world: World = ALONE) -> Iterator[Step]:
+        clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
+        world: World = ALONE) -> Iterator[Step]:
     """Train `model` in place, on its own device, on `train` and look at `validation` before the first step, `config.evaluations` times in
     between evenly over the budget, and at the end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
+    Where the minutes count everything, time is left for a test on `tested` pictures afterwards.
 
     With `state` a run goes on where it was. Of a `world` of several processes, each learns from its slice of the batch, and process 0 keeps
     the time and looks. Raises TrainingError at the first loss or gradient that is not finite, before that step is taken, and DataError for
@@ -142,10 +162,14 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         nn.init.zeros_(model.head.weight)
 
     def progress() -> float:
-        return min(1.0, state.step / steps_wanted if steps_wanted else state.seconds / (60 * config.minutes))
+        return min(1.0, state.step / steps_wanted if steps_wanted else time_used(state, tested / len(validation)))
 
     def told(loss: float, factor: float, look: bool) -> Step:
+        start = clock() if look else 0.0
         logits = predict(model, validation.images, preprocessing, between=between) if look and not world.rank else None
+        if look:
+            state.latest_look = world.told(clock() - start)
+            state.look_seconds += state.latest_look
         accuracy = None if logits is None else (logits.argmax(1) == validation.labels).double().mean().item()
         return Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor, accuracy, logits)
 
@@ -191,7 +215,7 @@ def _step(state: State, network: nn.Module, batch: Split, size: tuple[int, int],
     for optimizer in state.optimizers:
         peak = config.muon_lr if isinstance(optimizer, torch.optim.Muon) else config.lr
         for group in optimizer.param_groups:
-            group["lr"] = peak * factor
+            group["lr"] = peak * factor * group.get("rate", 1.0)
         optimizer.step()
     return loss.item()
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vitdemo import data, distributed, downloads, runs, settings
+from vitdemo import beginning, data, distributed, downloads, runs, settings
 from vitdemo.atomic import replacing
 from vitdemo.config import ConfigError
 from vitdemo.images import open_picture
@@ -32,6 +32,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="how many passes to train, instead of minutes")
     parser.add_argument("--steps", type=int, help="how many steps to train, instead of minutes")
     parser.add_argument("--start", help="fine-tune: box (the model in the box) or a checkpoint's path, with a fresh head")
+    parser.add_argument("--heads", type=int, help="attention heads of --start, where its file does not say")
     parser.add_argument("--freeze", action="store_true", default=None, help="only the head learns")
     parser.add_argument("--network", choices=NETWORKS, help="a ViT, or a small CNN of its size to compare with")
     parser.add_argument("--film", nargs="+", type=Path, metavar="PICTURE", help=f"up to {SUBJECTS} pictures to show the model at every look")
@@ -60,7 +61,7 @@ def _changes(args: argparse.Namespace) -> dict[str, Any]:
 def _prepare(args: argparse.Namespace, *, writes: bool) -> tuple[runs.RunFolder, Plan]:
     """The run's folder and plan: from the command line, or from the folder when a run there is begun for the page or resumed."""
     folder = runs.RunFolder(args.out or settings.read().runs_folder / runs.new_id())
-    named = ("model", "preset", "data", "minutes", "epochs", "steps", "start", "network", "title")
+    named = ("model", "preset", "data", "minutes", "epochs", "steps", "start", "heads", "network", "title")
     given = {name: getattr(args, name) for name in named if getattr(args, name) is not None}
     for name in ("data", "start"):                                          # a resume may come from another folder
         if name in given and given[name] not in (*downloads.KNOWN, "box", ""):
@@ -71,6 +72,8 @@ def _prepare(args: argparse.Namespace, *, writes: bool) -> tuple[runs.RunFolder,
     data.is_local(wanted.data)                                              # a path that leads nowhere leaves no folder behind
     if wanted.start not in ("", "box") and not Path(wanted.start).is_file():
         raise ConfigError(f"there is no checkpoint {Path(wanted.start).name!r} to start from")
+    if wanted.start:
+        beginning.opened(wanted.start, wanted.heads)                        # nor does a file that is no model
     subjects = [path.expanduser().read_bytes() for path in args.film or ()]
     if len(subjects) > SUBJECTS:
         raise ConfigError(f"up to {SUBJECTS} pictures can be filmed, not {len(subjects)}")

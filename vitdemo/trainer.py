@@ -36,7 +36,7 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     if writes:
         folder.write_status(state="starting", message="Getting the pictures.", pid=os.getpid())
     # a run that goes on has the picture's preparation in its own checkpoint, and needs the first one no more
-    source = beginning.opened(str(folder.best) if resume else wanted.start) if wanted.start else None
+    source = (beginning.opened(str(folder.best)) if resume else beginning.opened(wanted.start, wanted.heads)) if wanted.start else None
     size, channels = (source.preprocessing.size, source.config.channels) if source else (wanted.vit.image, wanted.vit.channels)
     with world.first():
         dataset = data.load(wanted.data, size=size, channels=channels, progress=_reading(folder) if writes else None)
@@ -52,7 +52,8 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
         _announce(folder, wanted, dataset, len(train), resume=resume)
         recorder.open(resume=resume)
     asking = _asking(folder) if world.size == 1 else None                   # of several processes all must stop at the same step
-    steps = fit(model, train, validation, wanted.train, preprocessing=preprocessing, state=state, between=asking, world=world)
+    steps = fit(model, train, validation, wanted.train, preprocessing=preprocessing, state=state, between=asking,
+                tested=len(dataset.test) if dataset.test else 0, world=world)
     stopped = _follow(steps, folder, recorder, world)
     if writes:
         _finish(folder, recorder, stopped=stopped)
@@ -79,9 +80,8 @@ def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, train
 
 def _follow(steps: Iterator[Step], folder: runs.RunFolder, recorder: Recorder, world: World) -> bool:
     """Iterate over `fit`, writing down what it does; returns whether somebody asked for an end before it was reached."""
-    started, state = time.monotonic(), recorder.state
+    started = time.monotonic()
     while True:
-        before, trained = time.monotonic(), state.seconds
         try:
             step = next(steps, None)
         except Stopped:                                                     # during a look
@@ -92,8 +92,6 @@ def _follow(steps: Iterator[Step], folder: runs.RunFolder, recorder: Recorder, w
             return False
         if world.rank == 0:
             recorder.take(step, time.monotonic() - started)
-            if step.accuracy is not None:
-                recorder.look_seconds = time.monotonic() - before - (state.seconds - trained)
         if world.told(float(world.rank == 0 and folder.stop_requested())) and step.progress < 1:
             return True
 

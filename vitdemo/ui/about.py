@@ -9,6 +9,8 @@ import vitdemo
 from vitdemo import settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.ui import words
+from vitdemo.ui.desk import LONGEST_SIDE
+from vitdemo.unpacking import SHORT
 
 FACTS = {"data": "Data", "training_pictures": "Training pictures", "seconds": "Seconds of training", "hardware": "Machine", "threads": "Threads", "seed": "Seed",
          "version": "Made with"}
@@ -19,9 +21,17 @@ def build(box: Loaded) -> None:
     owner = settings.read()
     gr.Markdown(words.ABOUT)
     gr.Markdown(card(box))
-    gr.Markdown(words.PRIVACY_LONG.format(kept=f" and are deleted after {owner.keep_hours:g} hours" if owner.keep_hours else " and stay in this user's cache folder"))
+    gr.Markdown(privacy(owner.keep_hours))
     gr.Markdown(f"### Licence and versions\n\nvitdemo {vitdemo.__version__} (MIT licence) · Python {sys.version.split()[0]} · "
                 f"PyTorch {torch.__version__} · Gradio {gr.__version__}. The example pictures' sources are listed in README.")
+
+
+def privacy(keep_hours: float) -> str:
+    """What is kept of what a visitor sends, where and how long, as Markdown; 0 hours keep sets and runs."""
+    def kept(since: str) -> str:
+        return words.KEPT_HOURS.format(hours=keep_hours, since=since) if keep_hours else words.KEPT
+
+    return words.PRIVACY_LONG.format(short=SHORT, side=LONGEST_SIDE, sets=kept("their last use"), runs=kept("their end"))
 
 
 def card(box: Loaded) -> str:

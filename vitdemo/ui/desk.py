@@ -31,17 +31,16 @@ class Desk:
 
     def hello(self, request: Request) -> Answer:
         """What this host offers. Whoever opens the page also sees to it that sets of pictures nobody uses any more are deleted in time."""
-        owner, threads = self._reach.owner, settings.training_threads()
+        owner = self._reach.owner
         self._reach.sets.tidy()
         return {
-            "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes, "threads": threads,
-            "machine": "a public host" if owner.public else settings.machine(), "public": owner.public,
-            "presets": catalogue.presets(threads), "sizes": catalogue.sizes(), "settings": catalogue.settings(),
+            "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
+            "public": owner.public, "presets": catalogue.presets(settings.training_threads()), "sizes": catalogue.sizes(), "settings": catalogue.settings(),
             "races": catalogue.kinds(),
             "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
                      for name, known in KNOWN.items()],
-            "limits": {"pictures": owner.max_pictures, "megabytes": owner.sets_megabytes, "classes": [2, 100], "film": SUBJECTS, "runs": MINE,
-                       "zip_megabytes": owner.upload_megabytes, "keep_hours": owner.keep_hours},
+            "limits": {"pictures": owner.max_pictures, "megabytes": owner.sets_megabytes, "classes": [2, 100], "film": SUBJECTS,
+                       "zip_megabytes": owner.upload_megabytes},
             "recorded": self._has_recorded(),
         }
 

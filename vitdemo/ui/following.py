@@ -26,8 +26,8 @@ class Following:
         self._reach = reach
 
     def follow(self, request: Request) -> Answer:
-        """Where a run stands and what came after the offsets that the last answer gave. What stays the same comes with offset 0; "test" and
-        "skipped" are there when they are new."""
+        """Where a run stands and what came after the offsets that the last answer gave. What stays the same comes with offset 0; "test",
+        "skipped" (some names) and the counts beside it are there when they are new."""
         run_id = fields.run(request)
         log, film = (fields.whole(request, name, 10**15, default=0) for name in ("log", "film"))
         folder = self._reach.folder(run_id)
@@ -45,20 +45,18 @@ class Following:
                 answer["test"] = record["test"]
             if isinstance(record.get("skipped"), list):
                 answer["skipped"] = [fields.plain(name)[:200] for name in record["skipped"][:NAMED]]
+                answer |= {name: count for name in ("skipped_count", "duplicates_count") if isinstance(count := record.get(name), int)}
         return answer
 
     def list(self, request: Request) -> Answer:
-        """A browser's own runs, newest first, what their settings have in common, and where each differs."""
+        """A browser's own runs, newest first, and which of them are no longer there."""
         found, gone = {}, []
         for run_id in fields.runs(request, "mine", LISTED):
             try:
                 found[run_id] = self._entry(self._reach.folder(run_id), run_id)
             except RunError:
                 gone.append(run_id)
-        trained = {run_id: entry["settings"] for run_id, entry in found.items() if not entry["imported"]}
-        common = shared(list(trained.values()))
-        return {"runs": sorted(found.values(), key=lambda entry: -entry["created"]), "gone": gone, "common": common,
-                "differences": {run_id: {name: value for name, value in own.items() if name not in common} for run_id, own in trained.items()}}
+        return {"runs": sorted(found.values(), key=lambda entry: -entry["created"]), "gone": gone}
 
     def curves(self, request: Request) -> Answer:
         """Loss and validation accuracy of a few runs, thinned to what a drawing can show."""
@@ -104,20 +102,24 @@ def can(folder: RunFolder, config: dict[str, Any], run_id: str) -> dict[str, boo
     return {"open": there, "download": there, "resume": run_id != RECORDED and not config.get("imported") and folder.resumable()}
 
 
-def shared(all_settings: list[dict[str, Any]]) -> dict[str, Any]:
-    """What several runs' settings have in common."""
-    first, *others = all_settings or [{}]
-    return {name: value for name, value in first.items() if all(name in other and other[name] == value for other in others)}
-
-
 def thinned(rows: list[dict[str, Any]], most: int = ROWS) -> list[dict[str, Any]]:
     """At most about `most` rows, those with an accuracy all among them, and the last."""
     every = -(-len(rows) // most)
     return [row for i, row in enumerate(rows) if every < 2 or i % every == 0 or i == len(rows) - 1 or row.get("accuracy") is not None]
 
 
+def lasting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that count, by rising step: a run that was resumed takes again the steps after its last look, and the old ones are dropped."""
+    kept: list[dict[str, Any]] = []
+    for row in rows:
+        while kept and kept[-1]["step"] >= row["step"]:
+            kept.pop()
+        kept.append(row)
+    return kept
+
+
 def curve(folder: RunFolder) -> Answer:
     """{"loss": [[seconds, step, loss]...], "accuracy": [[seconds, step, share]...]} of a run."""
-    rows = [row for row in folder.records()[0] if "step" in row]
+    rows = lasting([row for row in folder.records()[0] if "step" in row])
     drawn = {name: [[row["seconds"], row["step"], row[name]] for row in rows if isinstance(row.get(name), float)] for name in ("loss", "accuracy")}
     return {name: points[:: max(1, -(-len(points) // POINTS))] for name, points in drawn.items()}

@@ -1,6 +1,7 @@
 """Models in and out: a run's weights as a file to take home, and such a file, or another program's, as a run of one's own."""
 
-import secrets
+import hashlib
+import os
 import shutil
 import tempfile
 import time
@@ -11,6 +12,7 @@ from urllib.parse import quote
 from gradio.utils import get_upload_folder
 
 from vitdemo import checkpoint
+from vitdemo.atomic import replacing
 from vitdemo.checkpoint import HeadsNeeded
 from vitdemo.ui import fields, words
 from vitdemo.ui.fields import RequestError
@@ -29,20 +31,23 @@ class Handover:
         self._reach = reach
 
     def checkpoint(self, request: Request) -> Answer:
-        """A copy of a run's best weights where the page's own file route serves it, under a name nobody can guess: the run itself may be
-        replaced or deleted while somebody still downloads."""
+        """A copy of a run's best weights where the page's own file route serves it, one however often it is asked for, under a name that
+        nobody can guess without the run's: the run itself may be replaced or deleted while somebody still downloads."""
         folder = self._reach.folder(fields.run(request))
         home = Path(get_upload_folder()).resolve() / "vitdemo-downloads"
         tidy(home)
-        target = home / secrets.token_hex(16) / folder.checkpoint_name
         try:
-            target.parent.mkdir(parents=True)
-            shutil.copyfile(folder.best, target)
+            state = folder.best.stat()
+            name = hashlib.sha256(f"{folder.id} {state.st_mtime_ns} {state.st_ino}".encode()).hexdigest()[:32]
+            target = home / name / folder.checkpoint_name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.utime(target.parent)                                         # kept from now on
+            if not target.is_file():
+                with replacing(target, durable=False) as draft:
+                    shutil.copyfile(folder.best, draft)
         except FileNotFoundError:
-            shutil.rmtree(target.parent, ignore_errors=True)
             raise RequestError(words.NO_WEIGHTS) from None
         except OSError:
-            shutil.rmtree(target.parent, ignore_errors=True)
             raise RequestError(words.DISK_FULL) from None
         return {"name": target.name, "bytes": target.stat().st_size, "url": f"gradio_api/file={quote(target.as_posix())}"}
 

@@ -102,7 +102,8 @@ class Offers:
 def measuring(made: Order) -> list[str]:
     """The command that measures an order's pace. A start brings its own shape along."""
     shape = ["--start", made.plan.start] if made.start else _sets(made.vit.to_json())
-    recipe = _sets({name: value for name, value in made.plan.train.to_json().items() if name in SLOW})
+    train = made.plan.train.with_(batch=min(made.plan.train.batch, made.source.pictures))               # a step sees what there is
+    recipe = _sets({name: value for name, value in train.to_json().items() if name in SLOW})
     return [sys.executable, "-m", "vitdemo.pace", "--preset", "class", "--threads", str(made.plan.train.threads), *shape, *recipe]
 
 

@@ -38,6 +38,7 @@ def order(request: Request, reach: Reach) -> Order:
     changes = {"threads": settings.training_threads(), **chosen(request)}
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
+        changes["clock"] = "all"                                            # who has three minutes has no five
         changes.setdefault("evaluations", min(20, max(3, round(60 * amount["minutes"] / LOOK_EVERY))))
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
     model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)      # a start brings its own shape
@@ -52,6 +53,7 @@ def order(request: Request, reach: Reach) -> Order:
     vit = shape(made, start, source)
     parameters = count(vit)
     room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), reach.scheduler.limit)
+    room.check_disk(parameters, owner.runs_megabytes * 10**6)
     return Order(made, source, start, vit, parameters)
 
 
@@ -71,7 +73,7 @@ def budget(request: Request, owner: Settings, preset: str) -> dict[str, Any]:
     name = given[0] if given else "minutes" if own.minutes else "epochs"
     if name == "minutes":
         return {name: fields.number(request, name, owner.max_minutes, least=0.02, default=min(own.minutes, owner.max_minutes) or None)}
-    if owner.public or owner.max_minutes < 60:                              # epochs and steps know no clock
+    if owner.clocked:                                                       # epochs and steps know no clock
         raise RequestError(words.ONLY_MINUTES)
     return {name: fields.whole(request, name, 10**8 if name == "steps" else 10**5, least=1, default=own.epochs)}
 

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ TITLE_LENGTH = 60
 THUMBNAILS = 24                                 # first pictures of a class that are shown
 IN_ALL = 240                                    # of all classes together
 MOST_INDEX = 10**6
-NAMED = 100                                     # skipped files whose names travel
+COUNTED_ONCE = "and is counted once"            # how the reason of a picture ends that is there twice
 DATA_URL = 12 * 10**6                           # characters of a picture that travels inside a request
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -68,12 +69,22 @@ class OwnPictures:
     def _shown(self, found: PictureSet, small: bool) -> Answer:
         """A set as the page shows it, with `small` pictures of every class: the first ones, in the order of their numbers."""
         shown = {"id": found.id, "title": found.title, "classes": [[name, count] for name, count in found.classes.items()],
-                 "skipped": [fields.plain(name)[:200] for name in found.skipped[:NAMED]], "pictures": found.pictures}
+                 **left_out(found.skipped), "pictures": found.pictures}
         if small:
             each = max(1, min(THUMBNAILS, IN_ALL // max(1, len(found.classes))))
             shown["thumbnails"] = {name: [data_url(image, "JPEG") for image in self._reach.sets.thumbnails(found.id, name, each)]
                                    for name in found.classes}
         return {"set": shown}
+
+
+def left_out(skipped: tuple[str, ...]) -> Answer:
+    """What a set's list of files left out says: the lines of those that are no pictures and how many there are, and apart from them how
+    many pictures were there already. The list's last line may say how many more files there were; which kind they are is not known."""
+    more = re.fullmatch(r"and (\d+) more", skipped[-1]) if skipped else None
+    listed = skipped[:-1] if more else skipped
+    other = [line for line in listed if not line.endswith(COUNTED_ONCE)]
+    return {"skipped": [fields.plain(line)[:200] for line in other], "skipped_count": len(other) + (int(more[1]) if more else 0),
+            "duplicates_count": len(listed) - len(other)}
 
 
 def inline(request: Request) -> bytes:

@@ -64,13 +64,15 @@ class Racing:
                                "choose shorter runs or one seed")
         for made in plans:
             vit = made.vit.with_(classes=source.classes)
-            room.check(room.needed(vit, made.train, parameters=count(vit), pictures=source.pictures), self._reach.scheduler.limit)
+            parameters = count(vit)
+            room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), self._reach.scheduler.limit)
+            room.check_disk(parameters, owner.runs_megabytes * 10**6)
 
 
 def said(runs: int, minutes: float, total: float) -> str:
     """What a race takes, in words."""
-    each = "1 minute" if minutes == 1 else f"{minutes:g} minutes"
-    return f"{runs} runs of {each} each, one after the other: with their starts, looks and tests about {max(1, round(total / 60))} minutes in all."
+    each, whole = ("1 minute" if length == 1 else f"{length:g} minutes" for length in (minutes, max(1, round(total / 60))))
+    return f"{runs} runs of {each} each, one after the other: with their starts, looks and tests about {whole} in all."
 
 
 def row(folder: RunFolder) -> Answer:

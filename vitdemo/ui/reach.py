@@ -27,6 +27,7 @@ class Source(NamedTuple):
 
 KNOWN = {"cifar10": Source("cifar10", "CIFAR-10: ten kinds of things", "cifar10", 50_000, 10, words.NOT_LOCAL_CIFAR10),
          "mnist": Source("mnist", "MNIST: handwritten digits", "mnist", 60_000, 10, words.NOT_LOCAL_MNIST)}
+BUDGETS = {"minutes": ("minute", "minutes", "of"), "epochs": ("pass", "passes", "over"), "steps": ("step", "steps", "of")}      # a run's length in words
 
 
 class Start(NamedTuple):
@@ -92,9 +93,16 @@ class Reach:
 
 
 def title_of(config: dict[str, Any]) -> str:
-    """What a run is called: the person's own name for it, or its recipe and pictures."""
+    """What a run is called: the person's own name for it, or how long it learns from what, as "3 minutes of CIFAR-10"."""
     named = fields.plain(config.get("title"))[:60]
-    return named or ", ".join(filter(None, (fields.plain(config.get("preset")) or "a model", source_title(config).split(":")[0])))
+    if named:
+        return named
+    train, pictures = config.get("train"), source_title(config).split(":")[0]
+    for name, (one, many, of) in BUDGETS.items():
+        amount = train.get(name) if isinstance(train, dict) else None
+        if isinstance(amount, int | float) and amount and pictures:
+            return f"{amount:g} {one if amount == 1 else many} {of} {pictures}"
+    return ", ".join(filter(None, (fields.plain(config.get("preset")) or "a model", pictures)))
 
 
 def source_title(config: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from vitdemo.ui.fields import RequestError
 
 SHARE = 0.6                                     # of the memory, for all runs together: the page and the system need the rest
 BASE = 7 * 10**8                                # bytes of a process that has loaded torch and made a few steps
+PER_PARAMETER = 16                              # bytes: weights, gradients or best weights, and two moments
+OF_THE_DISK = 1 / 8                             # of the place for all runs, for one of them
 PICTURE_COPIES = 3                              # as decoded, and cut into the two parts
 
 
@@ -17,7 +19,7 @@ def needed(vit: ViTConfig, train: TrainConfig, *, parameters: int, pictures: int
     tokens = min(train.batch, pictures) * vit.tokens
     steps = 4 * tokens * vit.depth * (12 * vit.dim + 3 * vit.mlp_width)     # float32 kept for the way back: norms, q k v, branches, MLP
     rows, cols = vit.image
-    return BASE + 16 * parameters + steps + PICTURE_COPIES * pictures * vit.channels * rows * cols
+    return BASE + PER_PARAMETER * parameters + steps + PICTURE_COPIES * pictures * vit.channels * rows * cols
 
 
 def check(bytes_needed: int, runs: int) -> None:
@@ -26,6 +28,14 @@ def check(bytes_needed: int, runs: int) -> None:
     if most and bytes_needed > most:
         raise RequestError(f"this run would need about {bytes_needed / 1e9:.1f} GB of memory and a run here may take {most / 1e9:.1f}: "
                            "choose a smaller model, image or batch")
+
+
+def check_disk(parameters: int, most: int) -> None:
+    """Raises RequestError where one run's weights, with its optimizer's state, would take too much of the `most` bytes of all runs."""
+    kept = PER_PARAMETER * parameters
+    if 0 < most * OF_THE_DISK < kept:
+        raise RequestError(f"this run would keep about {kept / 1e6:,.0f} MB on the disk and a run here may keep {most * OF_THE_DISK / 1e6:,.0f}: "
+                           "choose a smaller model")
 
 
 def memory() -> int:

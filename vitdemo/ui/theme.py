@@ -22,7 +22,7 @@ def theme() -> gr.themes.Base:
 
 CSS = f":root {{ {front.LIGHT} }}\n.dark {{ {front.DARK} }}" + """
 button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
-.gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; }
+.gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; overflow: clip !important; }
 .vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }
 .vd-head p { margin: 0.1rem 0 0; color: var(--body-text-color-subdued); }
 .vd-small p, .vd-small { font-size: 0.92rem; color: var(--body-text-color-subdued); }

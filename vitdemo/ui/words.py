@@ -24,8 +24,6 @@ BACK_TO_BOX = "Back to the model in the box"
 RUN_MODEL_GONE = "The weights of that run are no longer there: train again, or go on with the model in the box."
 
 TRAIN_OFF = "Training is switched off on this host. Run the program on your own computer to train (see About)."
-NO_RUN = "No run yet."
-RUN_UNKNOWN = "That run is no longer on this computer: start a new one."
 NOT_LOCAL_CIFAR10 = "These pictures are not on this computer yet: the first run fetches them (170 MB)."
 NOT_LOCAL_MNIST = "These pictures are not on this computer yet: the first run fetches them (12 MB)."
 LAB_UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try again."
@@ -53,6 +51,19 @@ proof that the answer depends on it: that is what *Test this map* is for.
 PRIVACY_LONG = """
 ### Privacy
 
-Pictures you upload stay on the computer that runs this page and are deleted within an hour. Training runs are seen only by the browser that started
-them{kept}. The page loads nothing from anywhere else, counts nobody and sets no cookie; the browser remembers only the name of your own last run.
+What you send goes only to the computer that runs this page; who runs that computer can read it. The page loads nothing from anywhere else, counts
+nobody and sets no cookie.
+
+- **Files you send** (pictures, .zip files, checkpoints) are deleted within an hour. What is kept longer are the copies named next.
+- **Your own sets** hold small copies of your pictures, {short} pixels on the shorter side. Pictures that you collect on the page are made that small
+  before they leave your browser; a .zip travels whole. Sets {sets}
+- **A training run** keeps its weights, its curves and its film; of the film's pictures copies of up to {side} pixels; and of the pictures it was
+  checked and tested with small ones, to show what it got right and wrong. Those stay with the run also when the set they came from is deleted. A
+  checkpoint that you load is kept as a run. Runs {runs}
+- **Who sees what:** runs and sets have long random names; whoever knows one can see, use and delete what it stands for. No page lists those of others.
+- **Your browser** remembers, in its local storage: the names of your runs and of your own sets with their titles, which run was shown last, the
+  race you began with your vote, and a random secret by which the program knows that two tabs are the same browser. Clearing the site's data in the
+  browser removes all of it.
 """
+KEPT_HOURS = "are deleted {hours:g} hours after {since}, or when you delete them."
+KEPT = "stay on this computer until you delete them."

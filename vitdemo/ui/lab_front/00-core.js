@@ -6,7 +6,7 @@ const $ = (name) => root.querySelector(".vl-" + name);
 const look = { opacity: 65, colours: "cividis" };                        // how maps are drawn, for the shared painting
 
 // The run on show. `follow` is the server's last answer about it, `index` the frame of the film that is on show, -1 before the first.
-const lab = { id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, skipped: [], hello: null, index: -1 };
+const lab = { id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, left: { line: "", names: [] }, hello: null, index: -1 };
 
 const MOST_RUNS = 50, OWN = "vitdemo-runs", SHOWN = "vitdemo-shown", SECRET = "vitdemo-browser";
 const listeners = {};
@@ -115,6 +115,19 @@ function setIndex(index) {
 const numberOf = (text) => /^\s*-?(\d+([.,]\d*)?|[.,]\d+)(e-?\d+)?\s*$/i.test(text) ? Number(text.replace(",", ".")) : NaN;
 
 const openInExplore = (run) => trigger("select", { run });
+
+const counted = (count, name) => count.toLocaleString("en") + " " + name + (count === 1 ? "" : name.endsWith("s") ? "es" : "s");
+
+// What a run or a set left out, as the server tells it: one line that says how many files and how many pictures that were there already, empty
+// where nothing was; and the names or reasons of the first files.
+function leftOut({ skipped = [], skipped_count: count = skipped.length, duplicates_count: twice = 0 } = {}) {
+  const parts = [count && counted(count, "file") + (count === 1 ? " was" : " were") + " left out",
+    twice && counted(twice, "picture") + (twice === 1 ? " that was" : " that were") + " there already " + (twice === 1 ? "is" : "are") + " counted once"];
+  return { line: parts.filter(Boolean).join("; "), names: [...skipped, ...(count > skipped.length ? ["and " + (count - skipped.length).toLocaleString("en") + " more"] : [])] };
+}
+
+// What the places of a run's life are called.
+const STATE_NAMES = { queued: "Waiting", starting: "Getting ready", running: "Training", finished: "Finished", stopped: "Stopped", failed: "Failed" };
 
 const clock = (seconds) => {
   const s = Math.max(0, Math.round(seconds)), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");

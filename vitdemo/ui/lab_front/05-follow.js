@@ -10,7 +10,7 @@ let choose, lookNow;
     asking = false;
     lost = 0;
     offsets = { log: 0, film: 0 };
-    Object.assign(lab, { id, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, skipped: [], index: -1 });
+    Object.assign(lab, { id, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, left: leftOut(), index: -1 });
     try { localStorage.setItem(SHOWN, id ?? ""); } catch { /* then a refresh begins with the newest run */ }
     root.dataset.state = id ? "run" : "none";
     $("run").hidden = !id;
@@ -58,7 +58,7 @@ let choose, lookNow;
     const again = [join(lab.rows, rows), join(lab.frames, frames)].some(Boolean);
     offsets = { log: answer.log ?? offsets.log, film: answer.film ?? offsets.film };
     if (answer.scene) lab.scene = answer.scene;
-    Object.assign(lab, { follow: answer, status: answer.status, plan: answer.plan ?? lab.plan, test: answer.test ?? lab.test, can: answer.can ?? {}, skipped: answer.skipped ?? lab.skipped });
+    Object.assign(lab, { follow: answer, status: answer.status, plan: answer.plan ?? lab.plan, test: answer.test ?? lab.test, can: answer.can ?? {}, left: answer.skipped ? leftOut(answer) : lab.left });
     emit("status", lab.status);
     if (rows.length || frames.length || again) emit("news", { rows, frames, again });
     if (live || lab.index >= lab.frames.length) setIndex(lab.frames.length - 1);

@@ -73,7 +73,7 @@ const setup = { offer: null };                                            // the
     slide.hidden = form.unit !== "minutes" || lab.hello.max_minutes < 2;
     slider.value = form.amount;
     go.textContent = form.start ? "Start fine-tuning" : "Start training";
-    const data = lab.hello.data.find((one) => one.name === form.data), given = ["It learns from " + (data?.title ?? form.data).replace(": ", ", ")];
+    const data = lab.hello.data.find((one) => one.name === form.data), title = (data?.title ?? form.data).replace(": ", ", "), given = [form.start ? "It learns from " + title : "A Vision Transformer with random weights learns from " + title + ", while you watch"];
     if (data && !data.here && data.note) given.push(data.note);
     if (form.start) given.push("It begins with " + (form.startTitle || "a trained model") + (form.freeze ? ", whose encoder stays as it is" : ""));
     about.textContent = given.map((text) => text.replace(/\.?$/, ".")).join(" ");
@@ -116,7 +116,7 @@ const setup = { offer: null };                                            // the
       const { run } = await ask({ question: "start", ...setup.wish(), film, title: form.title, mine: mine.known() });
       mine.add(run);
       choose(run);
-      root.scrollIntoView({ block: "nearest" });
+      root.scrollIntoView({ block: "start" });
     } catch (failure) { refusal.textContent = failure.answer === undefined ? "One of the pictures for the film could not be uploaded: take it away, or try again." : failure.message; }
     go.disabled = false;
   }

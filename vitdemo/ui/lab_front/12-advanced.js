@@ -13,7 +13,7 @@
   const recipes = make("div", { class: "vl-recipes", role: "radiogroup", "aria-label": "Recipe" });
   const size = make("select", { "aria-label": "Model size", onchange: () => { form.model = size.value || null; act(); } });
   const sizeNote = make("p", { class: "vl-hint" });
-  const begin = make("select", { "aria-label": "Begin with", onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; act(); } });
+  const begin = make("select", { "aria-label": "Begin with", onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; byRecipe = false; act(); } });
   const freeze = make("input", { type: "checkbox", onchange: () => { form.freeze = freeze.checked; act(); } });
   const freezeRow = make("label", {}, freeze, "Keep its encoder frozen: only the new head learns");
   const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": "Name of the run", placeholder: "for your own list", oninput: () => { form.title = title.value.trim(); } });
@@ -21,7 +21,7 @@
   const verdict = make("p", { class: "vl-checked", role: "status" });
   const reset = make("button", { type: "button", class: "vl-button", text: "Back to the recipe", onclick: () => { form.changes = {}; buildSettings(); act(); } });
   const go = make("button", { type: "button", class: "vl-primary", text: "Start with these settings", onclick: () => setup.start() });
-  let asked = 0, waiting = 0, fields = [];
+  let asked = 0, waiting = 0, fields = [], byRecipe = false;              // byRecipe: nobody but the recipe chose what to begin with
 
   const shape = block("Model", "How wide and deep the Vision Transformer is.", size, sizeNote);
   const lengths = block("How long", "The clock is fairest for a lesson; passes and steps make runs comparable.", units);
@@ -51,7 +51,9 @@
       if (preset.epochs && !lengths.hidden) setup.length("epochs", preset.epochs);
       else setup.length("minutes", Math.min(preset.minutes || 3, lab.hello.max_minutes));
     } else if (form.unit !== "minutes") setup.length("minutes", Math.min(3, lab.hello.max_minutes));
-    if (preset?.start && !form.start) Object.assign(form, { start: preset.start, startTitle: "the model in the box" });
+    if (byRecipe) Object.assign(form, { start: "", startTitle: "", freeze: false });                   // it went with the recipe before
+    byRecipe = Boolean(preset?.start && !form.start);
+    if (byRecipe) Object.assign(form, { start: preset.start, startTitle: "the model in the box" });
     form.model = null;
     act();
   }
@@ -127,12 +129,12 @@
     }));
   }
 
-  // Runs whose model can be the beginning of another; asked when the form is opened, because titles may have changed.
+  // Runs whose model can be the beginning of another (a CNN's cannot); what a race hides stays hidden. Asked when the form is opened, because titles may have changed.
   async function fillBegin() {
     const options = [["", "random weights (from scratch)"], ["box", "the model in the box"]], known = mine.list();
     if (form.start && !options.some(([value]) => value === form.start)) options.push([form.start, form.startTitle || "a model of yours"]);
     const list = known.length && box.open ? await ask({ question: "list", mine: known }).catch(() => null) : null;
-    for (const run of list?.runs ?? []) if (run.network !== "cnn" && run.id !== form.start && run.accuracy !== null) options.push([run.id, (run.title || run.model || "run") + (run.accuracy ? ", " + percent(run.accuracy) : "")]);
+    for (const run of list?.runs ?? []) if (run.can.open && run.id !== form.start) options.push([run.id, run.title + (run.accuracy && !sealed(run.id) ? ", " + exactly(run.accuracy) : "")]);
     begin.replaceChildren(...options.map(([value, text]) => make("option", { value, text })));
     begin.value = form.start;
   }
@@ -180,7 +182,7 @@
   });
   on("form", fill);
   on("offer", fill);
-  on("start-from", buildSettings);
+  on("start-from", () => { byRecipe = false; buildSettings(); });
   box.addEventListener("toggle", () => { if (box.open) { fillBegin(); fill(); } });
   setup.pictures = () => { box.open = true; data.focus(); box.scrollIntoView({ block: "nearest" }); };
   setup.block = block;

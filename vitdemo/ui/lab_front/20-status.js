@@ -1,6 +1,5 @@
 // Where the run stands, readable from the back row: its state in a word, the countdown, the accuracy, the speed; and what can be done with it.
 (() => {
-  const WORDS = { queued: "Waiting", starting: "Getting ready", running: "Training", finished: "Finished", stopped: "Stopped", failed: "Failed" };
   const name = make("p", { class: "vl-run-name" }), state = make("h3", { class: "vl-state" }), sentence = make("p", { class: "vl-sentence-now", role: "status" });
   const figure = (kind) => { const value = make("b", { class: "vl-value" }), what = make("span", { class: "vl-what" }); return { box: make("div", { class: "vl-figure vl-figure-" + kind }, value, what), value, what }; };
   const time = figure("left"), right = figure("right"), speed = figure("speed"), epoch = figure("passes");
@@ -55,7 +54,7 @@
     if (status.over) show(time, status.seconds ? clock(status.seconds) : null, "trained");
     else if (status.state === "queued") show(time, status.position > 1 ? String(status.position - 1) : null, "in line before it");
     else if (end === null) show(time, status.state === "running" ? "–:––" : null, "timing the first steps");
-    else { show(time, clock((end - performance.now()) / 1000), "left"); tick(); }
+    else { show(time, clock((end - performance.now()) / 1000), "left, tests included"); tick(); }
     if (test) show(right, exact(test.accuracy), "of " + test.n.toLocaleString("en") + " test pictures right" + error(test.standard_error));
     else if (last) show(right, exact(last.accuracy), last.step === 0 ? "right before any training" : "of validation pictures right" + error(last.look?.standard_error));
     else if (typeof (status.test_accuracy ?? status.accuracy) === "number") show(right, exact(status.test_accuracy ?? status.accuracy), "of " + (typeof status.test_accuracy === "number" ? "test" : "validation") + " pictures right");
@@ -76,7 +75,7 @@
       return;
     }
     const own = lab.id !== "recorded", ending = (stopping === lab.id || status.stopping) && !status.over;
-    state.textContent = lab.plan?.imported ? "Loaded" : ending ? "Stopping" : WORDS[status.state] ?? status.state;
+    state.textContent = lab.plan?.imported ? "Loaded" : ending ? "Stopping" : STATE_NAMES[status.state] ?? status.state;
     const words = ending ? "The best weights so far are kept." : status.queue_sentence || status.head || "";
     sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "").replace(/^./, (letter) => letter.toUpperCase());
     figures(status);
@@ -90,9 +89,9 @@
     again.hidden = !status.over || !lab.hello?.training;
     output.hidden = !(status.state === "failed" && status.output?.length);
     output.textContent = (status.output ?? []).join("\n");
-    skipped.hidden = !lab.skipped.length;
-    skipped.firstChild.textContent = lab.skipped.length + (lab.skipped.length === 1 ? " file was" : " files were") + " left out because they could not be read";
-    skipped.lastChild.textContent = lab.skipped.join(", ");
+    skipped.hidden = !lab.left.line;
+    skipped.firstChild.textContent = lab.left.line;
+    skipped.lastChild.textContent = lab.left.names.join(", ") || "Every picture could be read.";
     fillPlan();
   }
 
@@ -117,10 +116,7 @@
 
   async function save() {
     const { name: file, bytes: size, url } = await ask({ question: "checkpoint", run: lab.id });
-    const link = make("a", { href: url, download: file });
-    document.body.append(link);
-    link.click();
-    link.remove();
+    saveAs(url, file);
     say("Saved as " + file + " (" + (size / 1e6).toFixed(1) + " MB). It says itself what it is: load it again here, or with the shell.");
   }
 

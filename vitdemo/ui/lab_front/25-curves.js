@@ -1,8 +1,8 @@
 // Loss and validation accuracy while the run goes on, over one axis of time. Drawn again only when there is news; the film's place is marked, and
 // a pointer reads the numbers. Left and right arrows go from look to look, as in the film.
 (() => {
-  const MOST = 400, TALL = { loss: 260, accuracy: 360 }, TOP = 12, BOTTOM = 26, LEFT = 52, RIGHT = 14;
-  const { box, body } = section("run", 25, "How it learns", "loss falls, accuracy rises", { column: "main" });
+  const MOST = 400, TALL = { loss: 190, accuracy: 250 }, TOP = 12, BOTTOM = 26, LEFT = 52, RIGHT = 14;
+  const { box, body } = section("run", 25, "How it learns", "loss falls, accuracy rises", { column: "side" });
   const readout = make("p", { class: "vl-readout" }), area = make("div", { class: "vl-curves", tabindex: 0, role: "slider", "aria-label": "Loss and accuracy; left and right arrows go from look to look", "aria-valuemin": 0 });
   body.append(area, readout);
   let width = 0, plots = [], frame = 0, points = [], hovered = null, total = 0;
@@ -30,7 +30,7 @@
   const timeTicks = (end, most) => { const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 36000, 86400].find((s) => end / s <= most) ?? 86400 * 7, out = []; for (let t = 0; t <= end + 1e-6; t += step) out.push(t); return out; };
 
   function frameOf(kind, title, y, yTicks, yText, last) {
-    const tall = (width < 500 ? 0.68 : 1) * TALL[kind] + (last ? 16 : 0), end = axisEnd(), x = (v) => LEFT + (width - LEFT - RIGHT) * v / end, bottom = tall - BOTTOM - (last ? 16 : 0);
+    const tall = (width < 400 ? 0.9 : 1) * TALL[kind] + (last ? 16 : 0), end = axisEnd(), x = (v) => LEFT + (width - LEFT - RIGHT) * v / end, bottom = tall - BOTTOM - (last ? 16 : 0);
     const at = (v) => bottom - (bottom - TOP - 18) * (v - y[0]) / (y[1] - y[0] || 1);
     const plot = svg("svg", { viewBox: "0 0 " + width + " " + tall, width, height: tall, class: "vl-plot", "aria-hidden": "true" });
     plot.append(svg("text", { x: 0, y: TOP, class: "vl-plot-title", text: title }));
@@ -53,7 +53,7 @@
   function drawAccuracy(looks, chance) {
     const most = looks.reduce((high, row) => Math.max(high, row.accuracy + 2 * (row.look?.standard_error ?? 0)), 0), y = [0, most < 0.38 ? 0.4 : most < 0.58 ? 0.6 : most < 0.78 ? 0.8 : 1];
     const one = frameOf("accuracy", "Right on validation pictures", y, ticks(...y, 4), whole, true), { plot, x, at } = one;
-    if (chance) plot.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: at(chance), y2: at(chance), class: "vl-chance" }), svg("text", { x: width - RIGHT, y: at(chance) - 6, "text-anchor": "end", class: "vl-soft", text: "guessing" }));
+    if (chance) plot.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: at(chance), y2: at(chance), class: "vl-chance" }), svg("text", { x: width - RIGHT - 8, y: at(chance) - 6, "text-anchor": "end", class: "vl-soft", text: "guessing" }));
     const band = looks.filter((row) => row.look?.standard_error), edge = (row, sign) => x(row.seconds).toFixed(1) + "," + at(Math.max(0, Math.min(y[1], row.accuracy + sign * row.look.standard_error))).toFixed(1);
     if (band.length > 1) plot.append(svg("polygon", { class: "vl-error", points: [...band.map((row) => edge(row, 1)), ...band.map((row) => edge(row, -1)).reverse()].join(" ") }));
     if (looks.length) plot.append(svg("polyline", { class: "vl-accuracy", points: looks.map((row) => x(row.seconds).toFixed(1) + "," + at(row.accuracy).toFixed(1)).join(" ") }));

@@ -1,6 +1,6 @@
 // Sixteen pictures it never trains on and what it takes them for, and the first layer forming: its filters and its positions.
 (() => {
-  const watch_ = section("run", 30, "Pictures it never trains on", "what it takes them for, as it learns", { column: "side" });
+  const watch_ = section("run", 42, "Pictures it never trains on", "what it calls them, as it learns", { column: "side" });
   const first = section("run", 45, "Inside the first layer", "its filters and its positions, at the start and at the look on show", { column: "under" });
   const count = make("p", { class: "vl-count" }), grid = make("ul", { class: "vl-watched" });
   watch_.body.append(count, grid);
@@ -30,7 +30,8 @@
   function draw() {
     frame = 0;
     const { scene, frames } = lab, shown = frames[lab.index];
-    watch_.box.hidden = first.box.hidden = !scene || !shown;
+    first.box.hidden = !scene || !shown;
+    watch_.box.hidden = first.box.hidden || !scene.watched.length;          // a recorded run ships without pictures of its data
     if (!scene || !shown) return;
     if (built !== scene) build();
     if (watch_.box.open) drawWatched(shown);

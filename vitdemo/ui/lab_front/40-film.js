@@ -2,7 +2,7 @@
 const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, abouts: [], room: 480 };
 (() => {
   const TALLEST = 480;       // CSS pixels of the large picture's height
-  const { box, body } = section("run", 40, "The attention film", "What chosen pictures looked like to this model at every look, from random weights to now.");
+  const { box, body } = section("run", 40, "The attention film", "where it looks: from random weights to now", { column: "main" });
   const parts = film.parts = {};
   let fresh = 0;             // counts the runs, so that pictures of an earlier one that arrive late are dropped
 
@@ -11,6 +11,11 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   film.hasMaps = () => Boolean(film.frame()?.subjects[film.subject]?.reads);
   film.about = () => film.abouts[film.subject]?.[film.input ? "input" : "photo"] ?? null;
   film.headName = (head) => head === "mean" ? "mean of the heads" : "head " + (head + 1);
+  // Which class a picture is of: its label or, for a picture that somebody chose, the class that its name says; null where nobody knows.
+  film.truth = (subject = film.subject) => {
+    const { name, truth } = lab.scene.subjects[subject], named = lab.scene.classes.findIndex((klass) => klass.toLowerCase() === name.toLowerCase());
+    return truth ?? (named < 0 ? null : named);
+  };
   film.title = () => "Layer " + (film.layer + 1) + ", " + film.headName(film.head);
 
   // The weights (layers, heads, T) of a subject in a frame and the largest patch weight of every layer, worked out once; null for a CNN.
@@ -20,7 +25,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     if (!seen.maps) {
       const all = unpack(seen.reads), highs = Array(all.layers).fill(0), ofLayer = all.tokens * all.heads;
       all.weights.forEach((w, i) => { const l = Math.floor(i / ofLayer); if (i % all.tokens >= lab.scene.prefix && w > highs[l]) highs[l] = w; });
-      seen.maps = { ...all, highs };
+      seen.maps = { ...all, highs, tops: {} };
     }
     return seen.maps;
   };
@@ -34,12 +39,13 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     return out;
   };
 
-  // What the colours of a layer run up to: its largest weight in any head at any look, so that growth is visible; three even shares at least,
-  // so that random weights, which read from everywhere alike, do not glow before there is something to compare them with.
+  // What colours run up to: the largest weight of a map at any look, so that growth is visible; in the wall, where heads are compared, the largest
+  // of any head of the layer. Three even shares at least: random weights, which read from everywhere alike, do not glow before they learn.
   film.least = () => 3 / (lab.scene.prefix + lab.scene.rows * lab.scene.cols);
-  film.high = (layer, subject = film.subject) => lab.frames.reduce((most, frame) => Math.max(most, film.maps(frame, subject)?.highs[layer] ?? 0), film.least());
+  film.top = (maps, layer, head) => head === undefined ? maps.highs[layer] : maps.tops[layer + "/" + head] ??= film.largest(film.vector(maps, layer, head));
+  film.high = (layer, subject = film.subject, head = undefined) => lab.frames.reduce((most, frame) => Math.max(most, film.maps(frame, subject) ? film.top(film.maps(frame, subject), layer, head) : 0), film.least());
   film.largest = (vector) => { let high = 0; for (let i = lab.scene.prefix; i < vector.length; i++) if (vector[i] > high) high = vector[i]; return high; };
-  film.scale = (vector, layer, subject) => film.own ? film.largest(vector) : film.high(layer, subject);
+  film.scale = (vector, layer, subject) => film.own ? film.largest(vector) : film.high(layer, subject, film.head);
 
   film.change = (changes = {}) => { Object.assign(film, changes); draw(); film.tell(); film.speak(); };
 
@@ -60,16 +66,16 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }), make("span", { class: "vl-scale-box" }, scale, parts.even), parts.high, parts.unit);
     parts.wallFrame = make("div", { class: "vl-wall-frame" }, parts.wall, parts.chosen);
     parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": "All layers and heads" }, make("h4", { text: "All layers and heads" }),
-      make("p", { class: "vl-hint", text: "Layers downwards, heads across. Choose one to see it large." }), make("div", { class: "vl-wall-box" }, parts.wallHeads, parts.wallLayers, parts.wallFrame));
+      make("p", { class: "vl-hint", text: "Layers down, heads across; choose one." }), make("div", { class: "vl-wall-box" }, parts.wallHeads, parts.wallLayers, parts.wallFrame));
     parts.controls = controls();
     parts.whole.append(parts.subjects, make("div", { class: "vl-film-room" }, stage, parts.crop, parts.bar),
-      parts.wallBox, make("section", { class: "vl-film-answer", "aria-label": "The answer at this look" },
-        make("h4", { text: "What it answers at this look" }), parts.verdict, parts.top, parts.right, parts.note, parts.controls),
-      parts.time, parts.told);
+      make("div", { class: "vl-film-beside" }, make("section", { class: "vl-film-answer", "aria-label": "The answer at this look" },
+        make("h4", { text: "What it answers" }), parts.verdict, parts.top, parts.right, parts.note), parts.wallBox),
+      parts.time, parts.controls, parts.told);
     body.append(parts.empty, parts.whole);
     new ResizeObserver(([entry]) => { if (entry.contentRect.width) { film.room = entry.contentRect.width; draw(); } }).observe(stage.parentElement);
     box.addEventListener("toggle", draw);
-    paintScale();
+    ramp(parts.scale);
   }
 
   function controls() {
@@ -79,11 +85,6 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.mapControls = make("div", { class: "vl-film-controls" }, make("label", { class: "vl-slide" }, parts.layerName, parts.layer), parts.heads,
       make("label", { class: "vl-slide" }, "Opacity", opacity), make("label", {}, "Colours", colours), tick("own", "Own scale for every look"));
     return make("div", { class: "vl-film-controls" }, parts.mapControls, tick("input", "As the model sees it"));
-  }
-
-  function paintScale() {
-    const ctx = parts.scale.getContext("2d");
-    COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, 14); });
   }
 
   // The pictures of a run's scene, decoded, as the shared painting wants them; and what depends on the scene alone.
@@ -101,7 +102,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.layer.max = scene.layers;
     parts.heads.replaceChildren(...["mean", ...Array(scene.heads).keys()].map((head) => make("button", {
        type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? "mean" : head + 1, ...(head === "mean" ? {} : { "aria-label": "head " + (head + 1) }), onclick: () => film.change({ head }) })));
-    parts.wallBox.style.setProperty("--vl-wall", 78 * scene.heads + 24 + "px");
+    parts.wallBox.style.setProperty("--vl-wall", Math.max(90, Math.min(78 * scene.heads, 320 * scene.heads * scene.cols / (scene.layers * scene.rows))) + 24 + "px");
     parts.wallHeads.replaceChildren(...Array.from({ length: scene.heads }, (_, h) => make("span", { text: h + 1 })));
     parts.wallLayers.replaceChildren(...Array.from({ length: scene.layers }, (_, l) => make("span", { text: l + 1 })));
     draw();
@@ -126,7 +127,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.note.hidden = Boolean(vector);
     parts.note.textContent = vector ? "" : "This network has no attention, so its film shows only what it answers.";
     if (vector) drawScale(high);
-    drawAnswer(frame.subjects[film.subject], lab.scene.subjects[film.subject].truth);
+    drawAnswer(frame.subjects[film.subject], film.truth());
     drawSubjects(frame);
     if (maps) film.drawWall(maps);
     film.drawTime();
@@ -143,7 +144,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     const tokens = film.maps(film.frame()).tokens;
     parts.high.textContent = high.toFixed(3);
     parts.unit.textContent = "attention weight, " + (film.own ? "scale of this look alone: looks cannot be compared by colour" :
-      "one scale for layer " + (film.layer + 1) + " over all looks" + (lab.status?.over ? "" : " so far")) + "; the mark is an even share, 1/" + tokens;
+      "one scale for this map over all looks" + (lab.status?.over ? "" : " so far")) + "; the mark is an even share, 1/" + tokens;
     parts.even.hidden = high * tokens < 1;
     parts.even.style.left = 100 / (tokens * high) + "%";
     parts.layer.value = film.layer + 1;
@@ -161,9 +162,9 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.top.replaceChildren(...(undecided ? [] : seen.top).map(([klass, share]) => make("li", {},
       make("span", { text: lab.scene.classes[klass] }), make("span", { text: percent(share) }),
       make("div", { class: "vl-gauge" }, make("div", { style: "width:" + 100 * share + "%" })))));
-    parts.right.textContent = truth === null || truth === undefined ? 
+    parts.right.textContent = truth === null ?
       (lab.scene.classes.length ? "Nobody said what this picture shows; the model must name one of its " + lab.scene.classes.length + " classes." : "") :
-      "True label: " + lab.scene.classes[truth] + (undecided ? "." : best === truth ? ", so this is right." : ", so this is wrong.");
+      (lab.scene.subjects[film.subject].truth === null ? "The picture is called " : "True label: ") + lab.scene.classes[truth] + (undecided ? "." : best === truth ? ", so this is right." : ", so this is wrong.");
   }
 
   function drawSubjects(frame) {
@@ -184,5 +185,5 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     if (film.abouts.length) { draw(); film.tell(); }
   });
   on("scrub", () => { draw(); film.speak(); });
-  on("look", () => { paintScale(); draw(); });
+  on("look", () => { ramp(parts.scale); draw(); });
 })();

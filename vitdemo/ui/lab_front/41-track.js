@@ -15,7 +15,7 @@
   const when = make("p", { class: "vl-when" }), live = make("p", { class: "vl-hidden", "aria-live": "polite" });
   const firstLine = make("span"), lastLine = make("span");
   parts.time.append(when, make("div", { class: "vl-track-box" }, track, answers, make("div", { class: "vl-track-ends vl-hint" }, firstLine,
-      make("span", { class: "vl-track-what", text: "the picture's answers over the run, underlined where right" }), lastLine)),
+      make("span", { class: "vl-track-what", text: "its answers, underlined where right" }), lastLine)),
     make("div", { class: "vl-row" }, play, step("|◂", "First look", () => go(0)),
       step("◂", "One look back", () => go(lab.index - 1)), step("▸", "One look on", () => go(lab.index + 1)), step("▸|", "Last look", () => go(lab.frames.length - 1)),
       speed, make("label", {}, again, "Repeat"), now), make("p", { class: "vl-hint vl-film-keys", text: "Keys: ← → looks, space plays, [ ] layers, digits heads, m the mean of the heads." }), live);
@@ -32,6 +32,7 @@
   function start() {
     if (lab.frames.length < 2) return;
     playing = true;
+    parts.stage.scrollIntoView({ block: "nearest" });                      // what is played is seen
     if (lab.index >= lab.frames.length - 1) setIndex(0);
     beat();
     show();
@@ -68,7 +69,7 @@
     track.setAttribute("aria-valuemax", lab.frames.length);
     track.setAttribute("aria-valuenow", lab.index + 1);
     track.setAttribute("aria-valuetext", (lab.index === 0 ? "start" : "look " + (lab.index + 1)) + ", step " + frame.step);
-    firstLine.textContent = lab.frames[0].step === 0 ? "start: random weights" : "step " + lab.frames[0].step;
+    firstLine.textContent = lab.frames[0].step === 0 ? "random weights" : "step " + lab.frames[0].step;
     lastLine.textContent = lab.status?.over ? "end" : "end of the run";
     play.disabled = lab.frames.length < 2;
     if (!width) return;
@@ -114,7 +115,7 @@
     answers.dataset.stamp = stamp;
     const { frames, scene } = lab;
     const middle = (i) => i <= 0 ? x(0) : i >= frames.length ? Math.max(x(frames.at(-1).progress), middle(frames.length - 1) + 6) : (x(frames[i - 1].progress) + x(frames[i].progress)) / 2;
-    const runs = [], truth = scene.subjects[film.subject].truth;
+    const runs = [], truth = film.truth();
     frames.forEach((frame, i) => {
       const seen = frame.subjects[film.subject], answer = film.undecided(seen) ? -1 : seen.top[0]?.[0] ?? -1;
       if (runs.at(-1)?.answer === answer) runs.at(-1).last = i; else runs.push({ answer, first: i, last: i });

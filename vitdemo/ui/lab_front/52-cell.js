@@ -8,7 +8,8 @@
   const high = make("span"), scale = make("canvas", { width: 256, height: 14, class: "vl-scale", role: "img", "aria-label": "colour scale" });
   const unit = make("span", { class: "vl-hint" });
   const bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }), make("span", { class: "vl-scale-box" }, scale), high, unit);
-  const close = make("button", { type: "button", class: "vl-button", text: "Close", onclick: () => { current++; shown = null; parts.cell.hidden = true; } });
+  const close = make("button", { type: "button", class: "vl-button", text: "Close", onclick: () => { shut(); parts.matrix.querySelector("[tabindex=\"0\"]")?.focus(); } });      // focus goes back to the cell it came from
+  const shut = () => { current++; shown = null; parts.cell.hidden = true; };
   parts.cell.hidden = true;
   parts.cell.append(make("div", { class: "vl-row vl-cell-head" }, title, mapLabel, close), words, grid, bar);
 
@@ -51,8 +52,7 @@
     bar.hidden = !any || !maps.checked;
     high.textContent = most.toFixed(3);
     unit.textContent = "attention weight, one scale for these pictures; layer " + shown.reply.layer + ", mean of the heads";
-    const ctx = scale.getContext("2d");
-    COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, 14); });
+    ramp(scale);
     for (const { firstChild: canvas } of grid.children) paint(canvas, canvas.about, maps.checked ? canvas.map : null, most, 128);
   }
 
@@ -100,7 +100,7 @@
 
   new ResizeObserver(([entry]) => { const next = entry.contentRect.width < 460; if (entry.contentRect.width && next !== narrow) { narrow = next; if (last) drawReliability(last); } }).observe(plot);
   mistakes.panes.push(drawReliability, () => {
-    if (shown && shown.part !== mistakes.part) close.click();
+    if (shown && shown.part !== mistakes.part) shut();
   });
   on("run", () => { current++; shown = last = null; stamp = ""; parts.cell.hidden = true; });
   on("look", paintAll);

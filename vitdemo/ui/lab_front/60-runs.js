@@ -1,6 +1,5 @@
 // The visitor's own runs, one by one: where each stands, its accuracy, what is its own, and what can be done with it.
 const exactly = (share) => (100 * share).toFixed(1) + "%";               // an accuracy: a race is decided by less than a whole percent
-const STATE_NAMES = { queued: "waiting", starting: "starting", running: "training", finished: "finished", stopped: "stopped", failed: "failed", interrupted: "interrupted" };
 const isOver = (state) => !["queued", "starting", "running"].includes(state);
 
 // A setting as a person reads it: { patch: [4, 4] } as "patch 4 × 4".
@@ -78,10 +77,7 @@ function runItem(id, { tick, removed }) {
 
   async function fetchCheckpoint() {
     const { name, url, bytes: size } = await ask({ question: "checkpoint", run: id });
-    const link = make("a", { href: url, download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
+    saveAs(url, name);
     say("Saved as " + name + " (" + (size / 1e6).toFixed(1) + " MB): weights, settings, class names and where they come from in one file.");
   }
 
@@ -106,7 +102,7 @@ function runItem(id, { tick, removed }) {
       one = next;
       const over = isOver(one.state), hidden = sealed(id), network = networkOf(one);
       title.textContent = one.title || one.preset || "A run";
-      facts.textContent = [capital(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""), one.race ? "race, side " + one.race.side.toUpperCase() : "",
+      facts.textContent = [(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""), one.race ? "race, side " + one.race.side.toUpperCase() : "",
         one.seconds ? clock(one.seconds) + " trained" : "", ago(one.created)].filter(Boolean).join(" · ");
       chips.hidden = !own.length;
       chips.replaceChildren(...tags(own));
@@ -114,27 +110,23 @@ function runItem(id, { tick, removed }) {
       box.setAttribute("aria-label", "Lay the curves of " + title.textContent + " over others");
       box.disabled = hidden || one.imported;
       watch.disabled = hidden;
-      explore.disabled = hidden || !opens(one);
+      explore.disabled = hidden || !one.can.open;
       if (network === "cnn") explore.title = "A CNN has no attention to look at.";
-      download.hidden = !(one.can?.download ?? opens(one));
-      resume.hidden = !(one.can?.resume ?? (["stopped", "failed", "interrupted"].includes(one.state) && !one.imported));
+      download.hidden = !one.can.download;
+      resume.hidden = !one.can.resume;
       stop.hidden = over;
-      tune.hidden = !opens(one);
+      tune.hidden = !one.can.open;
       for (const each of [explore, more]) each.setAttribute("aria-label", each.textContent + ": " + title.textContent);
     },
   };
 }
 
 const networkOf = (one) => one.network ?? one.settings?.network ?? "vit";
-// Whether there are weights that the explorer can show: a CNN has no attention.
-const opens = (one) => one.can?.open ?? (networkOf(one) !== "cnn" && (one.imported || isOver(one.state) || typeof one.accuracy === "number"));
 
 function watchRun(id) {
   choose(id);
-  $("run").scrollIntoView({ block: "start" });
+  root.scrollIntoView({ block: "start" });
 }
-
-const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 function scoreOf(one, hidden) {
   if (hidden) return [make("span", { class: "vl-hint", text: "hidden until you vote" })];

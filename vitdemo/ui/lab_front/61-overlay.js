@@ -27,7 +27,8 @@ function twoCharts(lines, by) {
     return has.length ? chart({ ...axis, y, yName, yText, lines: has, label: yName + " of " + lines.map((line) => line.name).join(", ") }) : make("p", { class: "vl-empty", text: "No " + key + " yet." });
   };
   const losses = drawn.flatMap((line) => line.loss.map(([, y]) => y)), shares = drawn.flatMap((line) => line.accuracy.map(([, y]) => y));
-  return [one("loss", "training loss", [0, Math.max(0.1, ...losses)], String), one("accuracy", "validation accuracy", [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
+  const low = Math.min(...losses), high = Math.max(0.1, ...losses);
+  return [one("loss", "training loss", [Math.max(0, low - 0.1 * (high - low)), high], String), one("accuracy", "validation accuracy", [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
 }
 
 // Charts are drawn anew where the page becomes narrow or wide: then their letters keep their size.

@@ -50,8 +50,8 @@
       item.chosen(one.id === lab.id);
       if (list.children[place] !== item.node) list.insertBefore(item.node, list.children[place] ?? null);
     });
-    head.querySelector(".vl-count")?.remove();
-    if (rows.length) head.querySelector(".vl-title").after(make("span", { class: "vl-count vl-hint", text: rows.length + (rows.length === 1 ? " run" : " runs") }));
+    head.querySelector(".vl-how-many")?.remove();
+    if (rows.length) head.querySelector(".vl-title").after(make("span", { class: "vl-how-many vl-hint", text: rows.length + (rows.length === 1 ? " run" : " runs") }));
     overlay();
   }
 
@@ -93,7 +93,7 @@
     async function load(file) {
       form.hidden = true;
       tell("Reading " + file.name + " …");
-      try { path = await handOver(file, lab.hello?.limits?.megabytes); await open(); } catch (failure) { tell(failure.message, true); }
+      try { path = await handOver(file, lab.hello?.limits?.zip_megabytes); await open(); } catch (failure) { tell(failure.message, true); }
     }
 
     async function open(count) {

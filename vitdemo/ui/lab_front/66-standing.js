@@ -106,7 +106,7 @@ const showRace = (() => {
 
   function progressText(rows, done, now) {
     const over = rows.filter((row) => isOver(row.state)).length, going = rows.filter((row) => row.state === "running" || row.state === "starting");
-    if (done) return "All " + rows.length + " runs are over" + (race.hidden() ? ": now vote, then look." : ".");
+    if (done) return (rows.length === 2 ? "Both" : "All " + rows.length) + " runs are over" + (race.hidden() ? ": now vote, then look." : ".");
     const whose = going.map((row) => "side " + row.side.toUpperCase() + (now.seeds > 1 ? ", seed " + row.seed : "")).join(" and ");
     return over + " of " + rows.length + " runs done" + (whose ? "; now training: " + whose : "; the next one waits for its turn") + "." + (now.seconds ? " About " + minutesLeft(now.seconds * (1 - bar.value)) + " left." : "");
   }
@@ -149,7 +149,7 @@ const showRace = (() => {
 
   function drawDetails(rows) {
     const open = details.open;
-    const line = (row) => make("tr", {}, make("td", { text: row.side.toUpperCase() + ", " + race.now()[row.side] }), make("td", { class: "vl-number", text: row.seed }), make("td", { text: capital(STATE_NAMES[row.state] ?? row.state) }),
+    const line = (row) => make("tr", {}, make("td", { text: row.side.toUpperCase() + ", " + race.now()[row.side] }), make("td", { class: "vl-number", text: row.seed }), make("td", { text: STATE_NAMES[row.state] ?? row.state }),
       make("td", { class: "vl-number", text: typeof row.accuracy === "number" ? exactly(row.accuracy) : "" }),
       make("td", {}, make("button", { type: "button", class: "vl-button", text: "Watch", "aria-label": "Watch side " + row.side.toUpperCase() + ", seed " + row.seed, onclick: () => watchRun(row.run) })));
     const stamp = JSON.stringify(rows.map((row) => [row.run, row.state, row.accuracy]));

@@ -13,9 +13,7 @@ const ownSets = (() => {
   };
 })();
 
-const collected = { id: null, title: "", cards: [], skipped: [], busy: 0 };   // the set on the table; a card is one class
-const counted = (count, name) => count.toLocaleString("en") + " " + name + (count === 1 ? "" : name.endsWith("s") ? "es" : "s");
-
+const collected = { id: null, title: "", cards: [], left: leftOut(), busy: 0 };   // the set on the table; a card is one class
 // What changes a set is done one after the other, in the order it was asked for, so that picture 3 stays picture 3.
 const inLine = (() => {
   let last = Promise.resolve();
@@ -69,7 +67,7 @@ let showCollected = () => {};
   }
 
   function fresh() {
-    put_({ id: null, title: "", classes: [], skipped: [] });
+    put_({ id: null, title: "", classes: [] });
     addCard();
     addCard();
     show();
@@ -96,7 +94,7 @@ let showCollected = () => {};
   function put_(set) {
     closeCamera();
     for (const card of collected.cards) card.node.remove();
-    Object.assign(collected, { id: set.id, title: set.title, skipped: set.skipped ?? [], cards: [] });
+    Object.assign(collected, { id: set.id, title: set.title, left: leftOut(set), cards: [] });
     title.value = set.title;
     for (const [name, count] of set.classes) addCard(name, count, set.thumbnails?.[name] ?? []);
   }
@@ -114,7 +112,7 @@ let showCollected = () => {};
   async function bring(file) {
     words.textContent = "Sending " + file.name + " …";
     try {
-      const path = await handOver(file, lab.hello.limits.zip_megabytes ?? lab.hello.limits.megabytes);
+      const path = await handOver(file, lab.hello.limits.zip_megabytes);
       words.textContent = "Looking through " + file.name + " …";
       const { set } = await ask({ question: "set", do: "zip", path, title: file.name.replace(/\.zip$/i, "").slice(0, 60) });
       ownSets.keep(set);
@@ -146,13 +144,12 @@ let showCollected = () => {};
     for (const card of collected.cards) card.show();
     const limits = lab.hello?.limits ?? {}, pictures = collected.cards.reduce((sum, card) => sum + card.count, 0);
     add.disabled = collected.cards.length >= (limits.classes?.[1] ?? 100);
-    if (!collected.busy || !words.textContent.endsWith("…")) words.textContent = !pictures ? "Pictures go only to the computer that runs this page, at most 256 pixels large." :
+    if (!collected.busy || !words.textContent.endsWith("…")) words.textContent = !pictures ? "Pictures go only to the computer that runs this page: those you collect here 256 pixels large on the shorter side, a .zip whole." :
       counted(pictures, "picture") + " in " + counted(collected.cards.filter((card) => card.count).length, "class") + (limits.pictures ? "; at most " + counted(limits.pictures, "picture") + " here." : ".");
-    skipped.hidden = !collected.skipped.length;
-    const leftOut = collected.skipped.join("\n");
-    if (skipped.dataset.names !== leftOut) skipped.replaceChildren(make("summary", { text: counted(collected.skipped.length, "file") + (collected.skipped.length === 1 ? " was" : " were") + " skipped" }),
-      ...collected.skipped.map((name) => make("p", { class: "vl-hint", text: name })));
-    skipped.dataset.names = leftOut;
+    const { line, names } = collected.left, stamp = [line, ...names].join("\n");
+    skipped.hidden = !line;
+    if (skipped.dataset.names !== stamp) skipped.replaceChildren(make("summary", { text: line }), ...names.map((name) => make("p", { class: "vl-hint", text: name })));
+    skipped.dataset.names = stamp;
     emit("set", collected);
   }
 })();

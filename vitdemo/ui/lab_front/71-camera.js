@@ -45,7 +45,6 @@ const { openCamera, closeCamera } = (() => {
     lens.replaceChildren(make("div", { class: "vl-video" }, video), make("div", { class: "vl-row" }, shoot, turnRound, close));
     hold(shoot);
     shoot.focus({ preventScroll: true });
-    new IntersectionObserver((_, watcher) => { if (!video?.isConnected) watcher.disconnect(); else if (!root.offsetParent) closeCamera(); }).observe(video);
   }
 
   // Pictures are taken as long as the button is held, with a finger or a key; a click from a screen reader takes one.
@@ -85,6 +84,7 @@ const { openCamera, closeCamera } = (() => {
   }
 
   window.addEventListener("pagehide", closeCamera);
+  new ResizeObserver(() => { if (card && !root.offsetParent) closeCamera(); }).observe(root);      // another tab of the page, also where the video was scrolled away
   document.addEventListener("visibilitychange", () => { if (document.hidden) closeCamera(); });
   return { openCamera, closeCamera };
 })();

@@ -21,7 +21,7 @@ function buildOwnTraining() {
   on("set", () => change());
   on("listed", (rows) => {
     const chosen = from.value;
-    from.replaceChildren(make("option", { value: "box", text: "the model in the box" }), ...rows.filter(opens).map((one) => make("option", { value: one.id, text: one.title || one.id.slice(0, 6) })));
+    from.replaceChildren(make("option", { value: "box", text: "the model in the box" }), ...rows.filter((one) => one.can.open).map((one) => make("option", { value: one.id, text: one.title || one.id.slice(0, 6) })));
     from.value = [...from.options].some((option) => option.value === chosen) ? chosen : "box";
   });
 

@@ -33,6 +33,14 @@ function unpack(packed) {
   return { layers, heads, tokens, weights: out };
 }
 
+// The browser saves what is behind the address as a file of that name.
+function saveAs(url, name) {
+  const link = make("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+}
+
 function picture(url) {
   return new Promise((resolve, reject) => { const image = new Image(); image.onload = () => resolve(image); image.onerror = reject; image.src = url; });
 }

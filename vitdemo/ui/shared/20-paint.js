@@ -1,6 +1,12 @@
 // Canvases. `about` is a picture and its patches: { photo, width, height, crop [top, left, bottom, right], rows, cols, prefix }: the picture with what was cropped away greyed, a map over it, the patch grid, the marked patches.
 const small = document.createElement("canvas");
 
+// The colours from none to most, on a canvas 256 pixels wide.
+function ramp(canvas) {
+  const ctx = canvas.getContext("2d");
+  COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, canvas.height); });
+}
+
 // The map's cells as one small picture, (rows, cols) pixels, to be enlarged without smoothing.
 function cells(about, vector, high, into = small) {
   if (into.width !== about.cols || into.height !== about.rows) { into.width = about.cols; into.height = about.rows; }

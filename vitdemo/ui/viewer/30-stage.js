@@ -107,13 +107,13 @@ function draw() {
   main.style.width = side(front) + "px";
   paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front) });
   main.setAttribute("aria-label", "The picture with " + capital(titleOf(front, frontView)).replace(/^./, (c) => c.toLowerCase()) + (frontView.kind === "attention" ? ": what " + front.tokenName(tokenFor(front, frontView)) + (frontView.direction === "reads" ? " reads" : " is read by") : ""));
-  main.previousElementSibling.textContent = pair ? (swapped ? pair.title : pair.own) : "";
+  main.previousElementSibling.textContent = pair ? pair.captions[Number(swapped)] : "";
   $("second").hidden = !two;
   if (two) {
     const second = $("other");
     second.style.width = side(pair.result) + "px";
     paint(second, pair.result, otherMap, high, side(pair.result), { grid: look.grid, marks: marksOf(pair.result) });
-    second.previousElementSibling.textContent = pair.title;
+    second.previousElementSibling.textContent = pair.captions[1];
     second.setAttribute("aria-label", pair.title);
   }
   drawWords(map, otherMap, pair, high);

@@ -31,12 +31,16 @@ function showCompare() {
 function beside() {
   if (!result) return null;
   if (BY_CLASS.includes(view.kind) && view.second !== null && !other.result)
-    return { result, view: { ...view, klass: view.second }, title: className(result, view.second), own: className(result, view.klass) };
+    return { result, view: { ...view, klass: view.second }, title: className(result, view.second), captions: [view.klass, view.second].map((klass) => className(result, klass)) };
   if (!other.result) return null;
   const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass), view.klass) : 0;
   if (BY_CLASS.includes(view.kind) && klass < 0) return null;
-  return { result: other.result, view: { ...view, klass }, title: other.title, own: OWN[other.kind] ?? "this result" };
+  const captions = [captioned(OWN[other.kind] ?? "this result", result), other.kind === "pinned" ? other.title : captioned(other.title, other.result)];
+  return { result: other.result, view: { ...view, klass }, title: other.title, captions };
 }
+
+// What stands over a pane: whose it is, and what that one answers.
+const captioned = (title, { top }) => top.length ? title + ": " + top[0][0] + " " + percent(top[0][1]) : title;
 
 async function compareWith(kind) {
   other.kind = kind;

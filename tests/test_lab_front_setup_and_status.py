@@ -18,17 +18,19 @@ CLASSES = ["blue", "green", "red"]
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 SETTING = {"choices": None, "low": 1, "high": 64, "line": "What it does.", "group": "training", "defaults": {"class": 8}}
 HELLO = {
-    "training": True, "off": "", "max_minutes": 60, "threads": 1, "machine": "one core", "public": False, "races": [], "recorded": False,
+    "training": True, "off": "", "max_minutes": 60, "public": False, "races": [], "recorded": False,
     "presets": [{"name": "class", "about": "three minutes", "source": "made here", "reported": None, "minutes": 3, "epochs": None, "data": "cifar10", "size": "micro",
                  "start": "", "note": "", "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511}]},
                 {"name": "mnist", "about": "digits", "source": "a tutorial", "reported": 0.83, "minutes": None, "epochs": 5, "data": "mnist", "size": "micro",
-                 "start": "", "note": "", "measured": []}],
+                 "start": "", "note": "", "measured": []},
+                {"name": "tune", "about": "from a trained model", "source": "made here", "reported": None, "minutes": 0.5, "epochs": None, "data": "", "size": "micro",
+                 "start": "box", "note": "", "measured": []}],
     "sizes": [{"name": "micro", "about": "a small one", "settings": {}}],
     "data": [{"name": "cifar10", "title": "CIFAR-10: ten kinds of things", "here": True, "note": ""},
              {"name": "mnist", "title": "MNIST: handwritten digits", "here": False, "note": "Start downloads them first."}],
     "settings": [{**SETTING, "name": "batch", "kind": "whole"}, {**SETTING, "name": "patch", "kind": "list", "pair": True, "defaults": {"class": [4, 4]}, "group": "model"},
                  {**SETTING, "name": "optimizer", "kind": "choice", "choices": ["muon", "adam"], "defaults": {"class": "muon"}}],
-    "limits": {"pictures": 100, "megabytes": 10, "classes": [2, 100], "zip_megabytes": 5, "film": 6, "runs": 50},
+    "limits": {"pictures": 100, "megabytes": 10, "classes": [2, 100], "zip_megabytes": 5, "film": 6},
 }
 SCENE = {"classes": CLASSES, "layers": 1, "heads": 1, "rows": 2, "cols": 2, "prefix": 1, "prefix_names": ["class token"], "reader": "the class token", "patch": [4, 4],
          "subjects": [], "watched": [{"picture": PIXEL, "truth": 2}, {"picture": PIXEL, "truth": 0}]}
@@ -36,7 +38,7 @@ SCENE = {"classes": CLASSES, "layers": 1, "heads": 1, "rows": 2, "cols": 2, "pre
 # A server that answers from `fake`: how it stands, what it has logged, and what fails.
 FAKE = """
 window.asked = [];
-window.fake = { state: "running", seconds: 20, left: 100, rows: [], frames: [], down: false, errors: {}, measuring: 0, extra: {} };
+window.fake = { state: "running", seconds: 20, left: 100, rows: [], frames: [], down: false, errors: {}, measuring: 0, extra: {}, entries: {} };
 window.server = { ask: async (request) => {
   asked.push(request);
   if (fake.down) throw new Error("no network");
@@ -49,7 +51,7 @@ window.server = { ask: async (request) => {
     case "start": return { run: RUN };
     case "stop": fake.state = "stopped"; return { run: RUN, state: "stopped" };
     case "resume": fake.state = "queued"; return { run: RUN, state: "queued" };
-    case "list": return { runs: [], gone: fake.errors.follow ? request.mine : [], common: {}, differences: {} };
+    case "list": return fake.errors.follow ? { runs: [], gone: request.mine } : { runs: request.mine.map((id) => entry(id, fake.entries[id])), gone: [] };
     case "follow": return { status: { state: fake.state, head: "Training.", over, progress: 0.2, seconds: fake.seconds, seconds_left: over ? null : fake.left, images_per_second: 511, epoch: 1, position: 0, output: ["last words"] },
       rows: fake.rows.slice(request.log), log: fake.rows.length, frames: fake.frames.slice(request.film), film: fake.frames.length, ...(request.film ? {} : { scene: SCENE }),
       ...(request.log ? {} : { plan: { title: "mine", model: "micro", preset: "class", data: "CIFAR-10", settings: [["batch", 8], ["epochs", 0]], network: "vit", start: "" } }),
@@ -57,6 +59,8 @@ window.server = { ask: async (request) => {
   }
   return { error: "The test's server does not know " + request.question + "." };
 } };
+window.entry = (id, more = {}) => ({ id, title: "run " + id[0], state: fake.state, created: 1, seconds: fake.seconds, progress: 0.2, accuracy: 0.5, test: null, preset: "class", model: "micro",
+  data: "CIFAR-10: ten kinds of things", race: null, imported: false, can: { open: true, download: true, resume: false }, settings: { network: "vit", data: "CIFAR-10: ten kinds of things", batch: 8 }, ...more });
 window.row = (step, accuracy) => ({ step, images: step * 8, epoch: step / 10, progress: step / 100, seconds: step, loss: step ? 2 / step : null, accuracy, ...(accuracy === null ? {} : { look: { n: 100, standard_error: 0.02 } }) });
 window.frame = (step) => ({ ...row(step, 0.5), standard_error: 0.02, n: 100, subjects: [], watched: [[2, 0.6, 0.6], [1, 0.5, 0.2]],
   filters: { count: 2, rows: 1, cols: 2, channels: 1, data: btoa(String.fromCharCode(0, 255, step, 128)) }, positions: null, report: { confusion: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], calibration: [], ece: 0, per_class: [1, 1, 1] } });
@@ -211,6 +215,56 @@ def test_another_part_can_prepare_a_fine_tuning(lab):
     assert (sent["start"], sent["data"], sent["freeze"], sent["minutes"], sent["title"]) == ("box", "f" * 32, True, 0.5, "")
 
 
+def test_what_a_run_can_begin_with_are_models_that_can_be_opened_and_a_race_stays_hidden(lab):
+    runs = {name: name * 32 for name in "bcde"}
+    race = {"race": "x", "kind": "patch", "question": "?", "a": "one", "b": "two", "minutes": 1, "seeds": 1, "data": "cifar10", "runs": [{"run": runs["e"], "side": "a", "seed": 0}]}
+    tab = lab(before=f"""
+        for (const id of {json.dumps(list(runs.values()))}) localStorage.setItem('vitdemo-runs', JSON.stringify([id, ...JSON.parse(localStorage.getItem('vitdemo-runs') ?? '[]')]));
+        localStorage.setItem('vitdemo-race', JSON.stringify({json.dumps(race)}));
+        fake.state = 'finished';
+        fake.entries['{runs["c"]}'] = {{ title: 'a CNN', can: {{ open: false, download: false, resume: false }}, settings: {{ network: 'cnn' }} }};
+        fake.entries['{runs["d"]}'] = {{ title: 'from a file', accuracy: null, imported: true, settings: {{}} }};""")
+    tab.locator(".vl-setup summary").first.click()
+    begin = tab.get_by_role("combobox", name="Begin with")
+    expect(begin.locator("option")).to_have_count(5)
+    assert sorted(begin.locator("option").all_inner_texts()[2:]) == ["from a file", "run b, 50.0%", "run e"]
+    begin.select_option(label="from a file")
+    expect(tab.locator(".vl-hero")).to_contain_text("It begins with from a file.")
+
+
+def test_what_only_a_recipe_chose_to_begin_with_goes_with_it(lab):
+    tab = lab()
+    tab.locator(".vl-setup summary").first.click()
+    begin, recipe = tab.get_by_role("combobox", name="Begin with"), lambda name: tab.locator(f".vl-recipe input[value='{name}']")
+    recipe("tune").check()
+    expect(begin).to_have_value("box")
+    recipe("class").check()
+    expect(begin).to_have_value("")
+    expect(tab.get_by_role("button", name="Start training")).to_be_visible()
+    begin.select_option("box")                                              # what a person chose stays
+    recipe("tune").check()
+    recipe("mnist").check()
+    expect(begin).to_have_value("box")
+
+
+def test_a_checkpoint_may_be_as_large_as_an_upload_and_is_not_measured_by_the_room_for_sets(lab):
+    tab = lab(before="HELLO.limits.megabytes = 1; fake.errors.open = 'The server has seen it.'")
+    tab.locator("#vl-checkpoint").set_input_files({"name": "six.safetensors", "mimeType": "application/octet-stream", "buffer": bytes(6 * 10**6)})
+    expect(tab.get_by_text("six.safetensors has 6 MB; at most 5 MB can be sent here.")).to_be_visible()
+    tab.locator("#vl-checkpoint").set_input_files({"name": "two.safetensors", "mimeType": "application/octet-stream", "buffer": bytes(2 * 10**6)})
+    expect(tab.get_by_text("The server has seen it.")).to_be_visible()
+
+
+def test_what_was_left_out_is_counted_and_pictures_that_are_there_twice_are_one_line(lab):
+    tab = following(lab)
+    tab.evaluate("fake.extra = { skipped: Array.from({ length: 100 }, (_, i) => i + '.txt'), skipped_count: 137, duplicates_count: 1 }")
+    left = tab.locator(".vl-skipped")
+    expect(left.locator("summary")).to_have_text("137 files were left out; 1 picture that was there already is counted once")
+    expect(left.locator("p")).to_contain_text("99.txt, and 37 more")
+    tab.evaluate("fake.extra = { skipped: [], skipped_count: 0, duplicates_count: 1200 }")
+    expect(left.locator("summary")).to_have_text("1,200 pictures that were there already are counted once")
+
+
 def test_the_countdown_runs_between_answers_and_bears_a_server_that_is_away(lab):
     tab = following(lab)
     tab.evaluate("fake.down = true")
@@ -281,6 +335,26 @@ def test_arrows_on_the_curves_move_the_film_and_every_picture_with_it(lab):
     tab.wait_for_function("lab.index === 3")
     expect(tab.locator(".vl-watched li").first).to_contain_text("right")
     expect(tab.locator(".vl-watched li").nth(1)).to_contain_text("it is: blue")
+
+
+def test_a_run_that_comes_without_watched_pictures_has_no_empty_place_for_them(lab):
+    tab = following(lab)
+    expect(tab.locator(".vl-watched")).to_be_visible()
+    tab.evaluate("SCENE.watched = []; fake.frames.forEach((one) => one.watched = []); choose(RUN)")
+    expect(tab.get_by_text("Inside the first layer").last).to_be_visible()
+    expect(tab.locator(".vl-watched")).to_be_hidden()
+
+
+def test_the_way_through_the_page_names_what_is_there_stays_in_sight_and_takes_one_there(lab):
+    tab = following(lab)
+    way = tab.get_by_role("navigation", name="Parts of this page")
+    expect(way.get_by_role("button", name="How it learns")).to_be_visible()
+    way.get_by_role("button", name="What it got wrong").press("Enter")
+    expect(tab.locator(".vl-section summary", has_text="What it got wrong")).to_be_focused()
+    expect(way).to_be_in_viewport()
+    assert tab.locator(".vl-section summary", has_text="What it got wrong").bounding_box()["y"] >= way.bounding_box()["height"] - 1
+    tab.evaluate("choose(null)")
+    expect(way).to_be_hidden()
 
 
 def test_what_was_sent_is_text_and_never_markup(lab):

@@ -1,0 +1,104 @@
+"""What a few pictures per class come to: pictures are drawn from each set's train part, a run learns from them, and its best weights are
+tested on the set's test part; prints a Markdown table. By hand, on a machine that does nothing else, or with --steps, which any machine
+makes alike, in place of --seconds.
+
+    python tests/benchmarks/own_pictures.py PATH/cats_and_dogs PATH/digits.zip --seconds 15 30 60 --seeds 0 1 2
+
+Settings are chosen with --choose, which tests on the pictures of the train part that were not drawn; the test part is then still unseen.
+
+    python tests/benchmarks/own_pictures.py PATH/digits.zip --choose --ways tune --set lr=1e-3 --set shift=0
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from vitdemo import checkpoint, class_folders, settings
+from vitdemo.plan import Plan, plan
+from vitdemo.runs import RunFolder
+from vitdemo.trainer import carry_out
+
+WAYS = {"tune": {"preset": "tune"}, "frozen": {"preset": "tune", "changes": {"freeze": True}}, "scratch": {"preset": "class", "start": ""}}
+
+
+class Outcome(NamedTuple):
+    """What one run came to."""
+
+    accuracy: float                 # on the pictures it is tested on, 0 to 1
+    tested: int                     # their number
+    images_per_second: float
+    seconds: float                  # from the first picture read to the last word, in this process
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="+", type=Path, help="folders or .zip files with class folders in train/ and test/")
+    parser.add_argument("--per-class", type=int, default=30)
+    parser.add_argument("--seconds", nargs="+", type=float, default=[15, 30, 60])
+    parser.add_argument("--steps", nargs="+", type=int, help="budgets in optimizer steps")
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the pictures drawn and of the run")
+    parser.add_argument("--start", default="box")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--choose", action="store_true", help="test on what is left of the train part")
+    args = parser.parse_args()
+    changes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in args.set)}
+    print(f"{settings.machine()}; one thread; {args.per_class} pictures a class, tested on {'the rest of the train part' if args.choose else 'the test part'}\n")
+    print("| pictures | way | budget | n | right | from, to | images/s | all in all, s |\n|---|---|---|---|---|---|---|---|")
+    budgets = [({"steps": n}, f"{n} steps") for n in args.steps] if args.steps else [({"minutes": s / 60}, f"{s:g} s") for s in args.seconds]
+    for source in args.sets:
+        for way in args.ways:
+            for budget, named in budgets:
+                runs = [once(source, wanted(way, budget, seed, args.start, changes), args.per_class, choose=args.choose) for seed in args.seeds]
+                right = [run.accuracy for run in runs]
+                print(f"| {source.stem} | {way} | {named} | {len(runs)} | {statistics.mean(right):.1%} of {runs[0].tested} | "
+                      f"{min(right):.1%}, {max(right):.1%} | {statistics.mean(run.images_per_second for run in runs):.0f} | "
+                      f"{statistics.mean(run.seconds for run in runs):.0f} |", flush=True)
+
+
+def wanted(way: str, budget: dict[str, float], seed: int, start: str, changes: dict[str, Any]) -> Plan:
+    """One thread, because that is how the page trains on two cores."""
+    chosen = {"threads": 1, "seed": seed, **WAYS[way].get("changes", {}), **changes}
+    return plan(preset=WAYS[way]["preset"], start=WAYS[way].get("start", start), changes=chosen, **budget)
+
+
+def once(source: Path, asked: Plan, per_class: int, *, choose: bool) -> Outcome:
+    with tempfile.TemporaryDirectory() as scratch:
+        packed = Path(scratch, "drawn.zip")
+        draw(source, packed, per_class, asked.train.seed, choose=choose)
+        asked = asked._replace(data=str(packed))
+        folder = RunFolder(Path(scratch) / "run").create(asked.to_json())
+        began = time.monotonic()
+        carry_out(folder, asked, quiet=True)
+        took = time.monotonic() - began
+        steps = [row for row in folder.records()[0] if "step" in row]
+        tested = checkpoint.load(folder.best).provenance
+        return Outcome(tested["test_accuracy"], tested["test_pictures"], steps[-1]["images"] / steps[-1]["seconds"], took)
+
+
+def draw(source: Path, packed: Path, per_class: int, seed: int, *, choose: bool) -> None:
+    """A .zip of `per_class` pictures of every class to learn from, and those to test with."""
+    found = class_folders.survey(source).entries
+    learned = [file for file in found if file.part == "train"]
+    taken = set()
+    for label in sorted({file.label for file in learned}):
+        names = [file.name for file in learned if file.label == label]
+        taken |= set(random.Random(seed).sample(names, per_class))
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in found:
+            part = "train" if file.name in taken else "test" if (file.part == "train") == choose else ""
+            if part:
+                archive.writestr(f"{part}/{file.label}/{Path(file.name).name}", file.read())
+
+
+if __name__ == "__main__":
+    main()
