@@ -27,9 +27,9 @@ MAY_IMPORT = {
     "distributed": set(), "cnn": {"config", "model"}, "train": {"augment", "config", "data", "distributed", "evaluate", "images"},
     "beginning": {"checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
-    "trainer": {"beginning", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
+    "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
     "train_command": {"atomic", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
-    "pace": {"beginning", "data", "distributed", "plan", "train"},
+    "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 
 

@@ -19,7 +19,7 @@ from vitdemo.ui.reach import Reach
 class Timed:
     """An Offers whose child only prints what it is told to, and counts how often it was started."""
 
-    def __init__(self, box, home: Path, prints: str = '{"images_per_second": 500.0}', **owner):
+    def __init__(self, box, home: Path, prints: str = '{"images_per_second": 500.0, "looks_per_second": 1180.5555}', **owner):
         self.visitor = Visitor(home, box, **owner)
         self.reach = Reach(self.visitor.scheduler, self.visitor.lab.reach.models, self.visitor.sets, self.visitor.owner)
         self.prints, self.started = prints, home / "started"
@@ -54,10 +54,10 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
     first = timed.offers.offer({"minutes": 3, "data": "cifar10"})
     assert first["measuring"] and first["sentence"] == words.MEASURING
     offer = timed.until_timed(minutes=3, data="cifar10")
-    assert (offer["preset"], offer["images_per_second"], offer["images"], offer["passes"]) == ("class", 500.0, 90_000, pytest.approx(1.8))
-    assert offer["expected"] == expected(90_000) and not offer["busy"]
-    assert "90,000 pictures in 3 minutes (500 a second, 1.8 passes over CIFAR-10)" in offer["sentence"]
-    assert f"{expected(90_000):.0%}" in offer["sentence"] and f"{sum(p.n for p in LEARNED)} runs" in offer["sentence"]
+    assert (offer["preset"], offer["images_per_second"], offer["images"], offer["passes"]) == ("class", 500.0, 72_000, pytest.approx(1.44))
+    assert offer["expected"] == expected(72_000) and not offer["busy"]
+    assert "72,000 pictures in 2:24 minutes of training (500 a second, 1.4 passes over CIFAR-10)" in offer["sentence"]
+    assert f"{expected(72_000):.0%}" in offer["sentence"] and f"{sum(p.n for p in LEARNED)} runs" in offer["sentence"]
 
 
 def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
@@ -134,7 +134,7 @@ def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch
     command = offers.measuring(made)
     assert command[1:3] == ["-m", "vitdemo.pace"] and Path(offers.environment()["PYTHONPATH"].split(os.pathsep)[0], "vitdemo").is_dir()
     seen = []
-    monkeypatch.setattr(pace, "measure", lambda wanted, **options: seen.append((wanted, options)) or pace.Pace(5.0, ((32, 5.0),), 1, 0.1, 7))
+    monkeypatch.setattr(pace, "measure", lambda wanted, **options: seen.append((wanted, options)) or pace.Pace(5.0, 9.0, ((32, 5.0),), 1, 0.1, 7))
     monkeypatch.setattr(checkpoint, "box_path", lambda: tmp_path / "none")
     assert pace.main(command[3:]) == 0
     wanted, options = seen[0]

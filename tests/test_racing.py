@@ -13,6 +13,7 @@ from lab_visitor import UNKNOWN, Visitor, uploaded
 from PIL import Image
 
 from vitdemo import data, races, settings
+from vitdemo.ui.offers import Measurement
 from vitdemo.ui import words
 
 
@@ -20,7 +21,7 @@ from vitdemo.ui import words
 def visitor(tiny, tmp_path):
     Path(get_upload_folder()).mkdir(parents=True, exist_ok=True)
     made = Visitor(tmp_path / "runs", tiny)
-    made.lab.offers.pace = lambda order: 500.0
+    made.lab.offers.pace = lambda order: Measurement(0.0 if order.plan.train.minutes else 500.0, 1500.0, 0.0)      # of steps, not of minutes
     return made
 
 

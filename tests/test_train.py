@@ -73,6 +73,12 @@ def test_an_epoch_shows_every_picture_once_and_each_epoch_in_another_order():
     assert train.batch_of(split, 0, 5, config.with_(seed=1)).labels.tolist() != epochs[0][0]
 
 
+@pytest.mark.parametrize(("pictures", "batch", "size"), [(47_500, 128, 128), (5, 8, 5), (100, 64, 50), (101, 64, 50), (64, 64, 64), (90, 64, 45), (1, 1, 1)])
+def test_of_few_pictures_an_epoch_leaves_out_almost_none(pictures, batch, size):
+    assert train.batch_size(pictures, batch) == size and size <= batch
+    assert pictures - pictures // size * size < 0.05 * pictures + 1
+
+
 def test_a_shifted_crop_is_a_window_of_the_padded_picture_and_a_flip_a_mirror():
     images = torch.arange(1, 1 + 4 * 3 * 5 * 7).view(4, 3, 5, 7)
     moved = augment.shifted_crop(images, 2, torch.Generator().manual_seed(0))

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import COLOURS, seeded
+from conftest import COLOURS, coloured, picture_bytes, seeded
 
 from vitdemo import checkpoint, data, evaluate, recorder, train, train_command, trainer
 from vitdemo.chance import share_error
@@ -418,8 +419,35 @@ def test_of_looks_that_are_equally_often_right_the_one_with_the_lowest_loss_is_k
 def test_time_left_counts_what_remains_of_the_minutes_the_looks_and_the_test(colour_zip, tmp_path):
     wanted = train_command.plan(minutes=2, changes={"evaluations": 4})
     writer = recorder.Recorder.__new__(recorder.Recorder)
-    writer.plan, writer.parts, writer.look_seconds = wanted, recorder.Parts("x", 1, [0] * 10, [0] * 30, (), None), 3.0
+    writer.plan, writer.parts = wanted, recorder.Parts("x", 1, [0] * 10, [0] * 30, (), None)
+    writer.state = SimpleNamespace(latest_look=3.0, look_seconds=9.0)
     step = recorder.Step(step=9, images=900, epoch=0.1, progress=0.25, seconds=30.0, loss=1.0, rate=1.0, accuracy=None)
     assert writer.left(step, 30.0) == pytest.approx(90 + (3 + 3) * 3.0) and writer.left(step, None) is None
     writer.plan = train_command.plan(epochs=2, changes={"evaluations": 4})
     assert writer.left(step, 30.0) == pytest.approx(900 * 3 / 30 + (3 + 3) * 3.0)
+    writer.plan = train_command.plan(minutes=2, changes={"clock": "all"})
+    assert writer.left(step, 30.0) == 120 - 30 - 9 and writer.left(step._replace(seconds=119.0), 30.0) == 3 * 3.0      # the test is still to come
+
+
+def test_a_start_that_learned_from_the_same_pictures_brings_its_held_out_part_along(colour_zip, tmp_path):
+    def held(name: str) -> list:
+        return checkpoint.load(tmp_path / name / "best.safetensors").provenance["held_out"]
+
+    assert train_command.main(arguments(colour_zip, tmp_path / "first", "--seed", "3", "--set", "validation=0.25")) == 0
+    start = ["--data", str(colour_zip), "--start", str(tmp_path / "first" / "best.safetensors"), "--steps", "2", "--threads", "1"]
+    assert train_command.main([*start, "--out", str(tmp_path / "tuned")]) == 0
+    assert held("first") == held("tuned") == [0.25, 3]
+    other = Path(shutil.copy(colour_zip, tmp_path / "other.zip"))
+    assert train_command.main([*start, "--data", str(other), "--out", str(tmp_path / "else")]) == 0
+    assert held("else") == [0.05, 0]
+
+
+def test_a_run_does_not_go_on_over_other_pictures(colour_zip, tmp_path, capsys):
+    mine = Path(shutil.copy(colour_zip, tmp_path / "mine.zip"))
+    assert train_command.main(arguments(mine, tmp_path / "run")) == 0
+    RunFolder(tmp_path / "run").write_status(state="stopped")
+    with zipfile.ZipFile(mine, "a") as archive:
+        archive.writestr("train/red/new.png", picture_bytes(coloured("red", 99)))
+    assert train_command.main(["--out", str(tmp_path / "run"), "--resume"]) == 1
+    assert "the pictures have changed since this run was stopped" in capsys.readouterr().err
+    assert RunFolder(tmp_path / "run").status().state == "stopped"

@@ -126,11 +126,17 @@ def is_local(source: str) -> bool:
     return path is not None or downloads.is_here(name)
 
 
+def held_share(pictures: int, share: float, small_share: float = 0.2) -> float:
+    """The share of so many pictures that is held out where `share` is asked for: of few `small_share`, until that is `small_share` of SMALL,
+    since a twentieth of ninety would be too few to tell anything."""
+    return max(share, small_share * min(1.0, SMALL / max(1, pictures)))
+
+
 def hold_out(split: Split, share: float, seed: int, *, small_share: float = 0.2) -> tuple[Split, Split]:
     """Cut a validation part of `share` from `split`, each class in proportion, the same for the same seed; at least one picture
-    and at most half of each class is held out, except that a class with a single picture keeps it. Of few pictures `small_share` is held
-    out, until that is `small_share` of SMALL: a twentieth of ninety would be too few to tell anything."""
-    share = max(share, small_share * min(1.0, SMALL / max(1, len(split))))
+    and at most half of each class is held out, except that a class with a single picture keeps it. Of few pictures more is held out, see
+    `held_share`."""
+    share = held_share(len(split), share, small_share)
     generator = torch.Generator().manual_seed(seed)
     held = torch.zeros(len(split), dtype=torch.bool)
     for label in split.labels.unique():
@@ -140,6 +146,15 @@ def hold_out(split: Split, share: float, seed: int, *, small_share: float = 0.2)
     if not held.any():
         raise DataError("every class has a single picture: add at least one more to a class, so that learning can be measured")
     return split[~held], split[held]
+
+
+def digest(*parts: Split) -> str:
+    """Equal for equal pictures and labels in equal order."""
+    found = hashlib.blake2b(digest_size=16)
+    for tensor in (tensor for part in parts for tensor in (part.images, part.labels)):
+        found.update(repr(tuple(tensor.shape)).encode())
+        found.update(tensor.contiguous().numpy())
+    return found.hexdigest()
 
 
 def statistics(split: Split) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -6,13 +6,17 @@
 import itertools
 import json
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from vitdemo import beginning
+from vitdemo.config import Preprocessing
 from vitdemo.data import Split
 from vitdemo.distributed import World
+from vitdemo.evaluate import predict
 from vitdemo.plan import Plan
 from vitdemo.train import ALONE, State, fit, stage_size
 
@@ -23,6 +27,7 @@ class Pace(NamedTuple):
     """Training pictures per second, over all stages and for each of them as (rows of pixels, pictures per second)."""
 
     images_per_second: float
+    looks_per_second: float         # pictures that are only looked at, at full size
     stages: tuple[tuple[int, float], ...]
     threads: int
     seconds: float                  # that the measurement took
@@ -41,6 +46,7 @@ def measure(wanted: Plan, *, threads: int, seconds: float = 3.0, world: World = 
         config = wanted.train
         shares = config.stages or (1.0,)
         stages = tuple(_stage(wanted, share, seconds / len(shares), world) for share in shares)
+        looks = _looks(wanted, seconds / 6, world)
     finally:
         torch.set_num_threads(before)
     ends = (0.0, *config.stage_ends, 1.0)
@@ -48,7 +54,7 @@ def measure(wanted: Plan, *, threads: int, seconds: float = 3.0, world: World = 
     speeds = [speed for _, speed, _ in stages]
     # stages end after shares of the budget: of the time in a run of minutes, of the pictures otherwise
     overall = sum(p * s for p, s in zip(parts, speeds)) if config.minutes else 1 / sum(p / s for p, s in zip(parts, speeds))
-    return Pace(overall, tuple((rows, speed) for rows, speed, _ in stages), threads, time.perf_counter() - began, stages[0][2])
+    return Pace(overall, looks, tuple((rows, speed) for rows, speed, _ in stages), threads, time.perf_counter() - began, stages[0][2])
 
 
 def images_in(pace: Pace, minutes: float) -> int:
@@ -58,17 +64,8 @@ def images_in(pace: Pace, minutes: float) -> int:
 
 def _stage(wanted: Plan, share: float, seconds: float, world: World) -> tuple[int, float, int]:
     """(rows of pixels, pictures per second, parameters) of training at `share` of the full size."""
-    source = beginning.opened(wanted.start, wanted.heads) if wanted.start else None
-    vit = source.config.with_(image=source.preprocessing.size) if source else wanted.vit
-    classes, generator = max(2, wanted.vit.classes), torch.Generator().manual_seed(0)
-
-    def drawn(rows: int) -> Split:                                          # a whole batch may be more than memory holds
-        return Split(torch.randint(0, 256, (rows, vit.channels, *vit.image), dtype=torch.uint8, generator=generator),
-                     torch.randint(0, classes, (rows,), generator=generator))
-
+    model, preprocessing, drawn = _begun(wanted, world)
     size = wanted.train.batch
-    model, preprocessing = beginning.beginning(wanted, source, drawn(PROBE), classes)
-    model.to(world.device)
     config = wanted.train.with_(minutes=0.0, epochs=0, steps=100_000_000, stages=(share,), stage_ends=(), evaluations=1)
 
     def speed(rows: int, least: float) -> float:
@@ -88,6 +85,33 @@ def _stage(wanted: Plan, share: float, seconds: float, world: World) -> tuple[in
         rows = min(GROWTH * rows, size)
         fast = speed(rows, seconds * (rows == size))
     return stage_size(0.0, config, model.config)[0], fast, sum(p.numel() for p in model.parameters())
+
+
+def _looks(wanted: Plan, seconds: float, world: World) -> float:
+    """Pictures per second of looking alone, timed for at least `seconds` after one batch that warms up."""
+    model, preprocessing, drawn = _begun(wanted, world)
+    pictures, seen = drawn(PROBE).images, 0
+    predict(model, pictures, preprocessing)
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds or not seen:
+        predict(model, pictures, preprocessing)
+        seen += len(pictures)
+    return seen / (time.perf_counter() - began)
+
+
+def _begun(wanted: Plan, world: World) -> tuple[nn.Module, Preprocessing, Callable[[int], Split]]:
+    """The plan's model as it begins, how it wants its pictures, and random ones of its size by their number: as many as are needed, since
+    a whole batch may be more than memory holds."""
+    source = beginning.opened(wanted.start, wanted.heads) if wanted.start else None
+    vit = source.config.with_(image=source.preprocessing.size) if source else wanted.vit
+    classes, generator = max(2, wanted.vit.classes), torch.Generator().manual_seed(0)
+
+    def drawn(rows: int) -> Split:
+        return Split(torch.randint(0, 256, (rows, vit.channels, *vit.image), dtype=torch.uint8, generator=generator),
+                     torch.randint(0, classes, (rows,), generator=generator))
+
+    model, preprocessing = beginning.beginning(wanted, source, drawn(PROBE), classes)
+    return model.to(world.device), preprocessing, drawn
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -43,7 +43,8 @@ class PictureSet:
     title: str
     classes: dict[str, int]         # name -> pictures, sorted by name
     skipped: tuple[str, ...]
-    pictures: int
+    pictures: int                   # all of them
+    tested: int = 0                 # those in a test part, which are not learned from
 
 
 class Sets:
@@ -126,8 +127,9 @@ class Sets:
     def get(self, set_id: str) -> PictureSet:
         """What is in a set. Raises DataError for an id that is none."""
         with self._reading(set_id) as archive:
-            counts, about = Counter(map(_class, archive.namelist())), json.loads(archive.comment)
-        return PictureSet(set_id, about["title"], dict(sorted(counts.items())), tuple(about["skipped"]), sum(counts.values()))
+            members, about = archive.namelist(), json.loads(archive.comment)
+        counts, tested = Counter(map(_class, members)), sum(member.startswith("test/") for member in members)
+        return PictureSet(set_id, about["title"], dict(sorted(counts.items())), tuple(about["skipped"]), len(members), tested)
 
     def path(self, set_id: str) -> Path:
         """The file of a set, for `data.load`; asking for it counts as using the set."""

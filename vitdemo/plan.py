@@ -13,7 +13,7 @@ NETWORKS = ("vit", "cnn")
 TITLE_LENGTH = 60
 
 EXPLAINED: dict[str, str] = {  # one line for every setting, for whoever chooses one
-    "minutes": "How long to train.",
+    "minutes": "How long the run takes.",
     "clock": "What the minutes count: training alone, or the looks at the validation pictures and the test at the end as well.",
     "epochs": "How many passes over the training pictures, instead of minutes.",
     "steps": "How many optimizer steps, instead of minutes.",

@@ -36,6 +36,8 @@ class Parts(NamedTuple):
     test: Split | None
     classes: tuple[str, ...]
     preprocessing: Preprocessing
+    held: tuple[float, int] = (0.0, 0)                                      # share and seed of what is held out
+    digest: str = ""                # of what is learned from and what is held out
 
 
 class Recorder:
@@ -111,7 +113,8 @@ class Recorder:
         """Write everything a resume needs, whole or not at all."""
         try:
             with replacing(self.folder.last) as draft:
-                torch.save({**self.state.state_dict(), "best": self.best, "best_loss": self.best_loss, "best_weights": self.weights}, draft)
+                torch.save({**self.state.state_dict(), "best": self.best, "best_loss": self.best_loss, "best_weights": self.weights,
+                            "pictures": self.parts.digest}, draft)
         except (OSError, RuntimeError) as error:
             raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
 
@@ -159,8 +162,12 @@ class Recorder:
         """Go on from last.pt. Raises RunError where it does not fit."""
         try:
             saved = torch.load(self.folder.last, map_location="cpu", weights_only=True)
+            if saved.get("pictures", self.parts.digest) != self.parts.digest:
+                raise runs.RunError("the pictures have changed since this run was stopped, so it cannot go on: start a new run")
             self.state.load_state_dict(saved)
             self.best, self.best_loss, self.weights = float(saved["best"]), float(saved.get("best_loss", math.inf)), saved.get("best_weights", {})
+        except runs.RunError:
+            raise
         except Exception as error:              # whatever a damaged or foreign file makes torch say
             raise runs.RunError(f"the run cannot go on, because last.pt is damaged or does not fit its settings and pictures "
                                 f"({type(error).__name__}): start a new run") from error
@@ -204,7 +211,7 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
     """Where weights come from: the run, how far it had come (`step`; None: nowhere yet), and on what."""
     device = next(model.parameters()).device
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
-    return {"data": parts.name, "training_pictures": parts.training, "validation_pictures": len(parts.validation),
+    return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,

@@ -184,6 +184,17 @@ class RunFolder:
         """The log's whole lines from byte `offset` on, and the offset to ask for next time. Broken lines are left out."""
         return jsonfile.lines(self.path / "log.jsonl", offset)
 
+    def steps(self) -> list[dict[str, Any]]:
+        """The log's lines about steps, by rising step: a run that went on took the steps after its last look again, and the old ones do
+        not count."""
+        kept: list[dict[str, Any]] = []
+        for row in self.records()[0]:
+            if "step" in row:
+                while kept and kept[-1]["step"] >= row["step"]:
+                    kept.pop()
+                kept.append(row)
+        return kept
+
     def frames(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
         """The film's frames from byte `offset` of film/frames.jsonl on, and the offset to ask for next time."""
         return jsonfile.lines(self.film / "frames.jsonl", offset)

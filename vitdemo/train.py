@@ -127,6 +127,12 @@ def stage_size(progress: float, config: TrainConfig, vit: ViTConfig) -> tuple[in
     return tuple(max(1, round(share * side / patch)) * patch for side, patch in zip(vit.image, vit.patch))
 
 
+def batch_size(pictures: int, batch: int) -> int:
+    """Pictures of a step. What an epoch leaves out is less than a batch: little of many pictures, but of few it would be a large part, so
+    those are shared out evenly."""
+    return batch if pictures >= 20 * batch else pictures // math.ceil(pictures / batch) if pictures else 0
+
+
 def batch_of(split: Split, step: int, size: int, config: TrainConfig) -> Split:
     """The training pictures of `step` (counted from 0): epochs are shuffled anew, a last incomplete batch is left out."""
     epoch, index = divmod(step, max(1, len(split) // size))
@@ -153,7 +159,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
     the time and looks. Raises TrainingError at the first loss or gradient that is not finite, before that step is taken, and DataError for
     data that do not fit the model.
     """
-    size = min(config.batch, len(train))
+    size = batch_size(len(train), config.batch)
     _check(model, train, validation, size, world)
     state = state or State(model, config)
     network = world.wrap(model)

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from vitdemo import beginning, data, jsonfile, runs, settings
+from vitdemo.checkpoint import Loaded
 from vitdemo.distributed import World
 from vitdemo.plan import Plan
 from vitdemo.recorder import REPORT_EVERY, Parts, Recorder
@@ -40,11 +41,12 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     size, channels = (source.preprocessing.size, source.config.channels) if source else (wanted.vit.image, wanted.vit.channels)
     with world.first():
         dataset = data.load(wanted.data, size=size, channels=channels, progress=_reading(folder) if writes else None)
-    train, validation = data.hold_out(dataset.train, wanted.train.validation, wanted.train.seed)
+    held = _held(wanted, source, dataset.name)
+    train, validation = data.hold_out(dataset.train, *held)
     model, preprocessing = beginning.beginning(wanted, source, train, len(dataset.classes))
     wanted = wanted._replace(vit=model.config)
     state = State(model.to(world.device), wanted.train)
-    parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing)
+    parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation))
     recorder = Recorder(folder, wanted, state, parts, quiet=quiet)
     if resume:
         recorder.restore()
@@ -58,6 +60,17 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     if writes:
         _finish(folder, recorder, stopped=stopped)
     return folder.best if wanted.network == "vit" else folder.last
+
+
+def _held(wanted: Plan, source: Loaded | None, name: str) -> tuple[float, int]:
+    """Share and seed of the part that is held out: those of the model that a run starts from, where that learned from the same data, so
+    that nothing it has learned is held out."""
+    known, own = source.provenance if source else {}, (wanted.train.validation, wanted.train.seed)
+    recipe = known.get("train")
+    held = known.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, known.get("seed")]
+    if known.get("data") != name or not isinstance(held, list) or [type(value) for value in held] != [float, int] or not 0 < held[0] < 1:
+        return own
+    return held[0], held[1]
 
 
 def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, training: int, *, resume: bool) -> None:

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     threads = settings.training_threads()
-    speed = pace.measure(plan(data=args.data, minutes=args.minutes), threads=threads).images_per_second
+    speed = pace.measure(plan(data=args.data, steps=1000), threads=threads).images_per_second
     print(f"{settings.machine()}, {threads} thread(s), {speed:.0f} images/s measured before\n", flush=True)
     for kind in args.kinds:
         with tempfile.TemporaryDirectory() as scratch:

@@ -62,8 +62,7 @@ class Closer:
         layer = fields.whole(request, "layer", scene["layers"] - 1, default=scene["layers"] - 1)
         named = request.get("head") is None or isinstance(request["head"], str)
         head = fields.choice(request, "head", ("mean",), default="mean") if named else fields.whole(request, "head", scene["heads"] - 1)
-        rows = [row for row in folder.records()[0] if "step" in row]
-        content = filmstrip.animate(scene, frames, rows, subject=subject, layer=layer, head=head, kind=kind,
+        content = filmstrip.animate(scene, frames, folder.steps(), subject=subject, layer=layer, head=head, kind=kind,
                                     seconds_per_frame=fields.number(request, "seconds", 5, least=0.1, default=0.6))
         return {"name": f"vitdemo-{safe(title_of(folder.config()))}-film.{kind}", "type": TYPES[kind], "data": base64.b64encode(content).decode()}
 

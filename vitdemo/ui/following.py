@@ -108,18 +108,8 @@ def thinned(rows: list[dict[str, Any]], most: int = ROWS) -> list[dict[str, Any]
     return [row for i, row in enumerate(rows) if every < 2 or i % every == 0 or i == len(rows) - 1 or row.get("accuracy") is not None]
 
 
-def lasting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that count, by rising step: a run that was resumed takes again the steps after its last look, and the old ones are dropped."""
-    kept: list[dict[str, Any]] = []
-    for row in rows:
-        while kept and kept[-1]["step"] >= row["step"]:
-            kept.pop()
-        kept.append(row)
-    return kept
-
-
 def curve(folder: RunFolder) -> Answer:
     """{"loss": [[seconds, step, loss]...], "accuracy": [[seconds, step, share]...]} of a run."""
-    rows = lasting([row for row in folder.records()[0] if "step" in row])
+    rows = folder.steps()
     drawn = {name: [[row["seconds"], row["step"], row[name]] for row in rows if isinstance(row.get(name), float)] for name in ("loss", "accuracy")}
     return {name: points[:: max(1, -(-len(points) // POINTS))] for name, points in drawn.items()}

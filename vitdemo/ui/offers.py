@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vitdemo import data
 from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
 from vitdemo.shelf import Shelf
 from vitdemo.ui import fields, words
@@ -23,6 +24,7 @@ KEPT = 64                                       # paces that are remembered
 TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
 LADDER = (("quick", 1.5), ("class", 6.0), ("break", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
+LOOK_FACTOR = 2.5                               # pictures looked at in the time of one learned from, where that was not measured
 SLOW = ("batch", "optimizer", "freeze", "stages", "stage_ends")             # the settings of a recipe that a pace depends on
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -32,6 +34,7 @@ class Measurement(NamedTuple):
     """What came of timing a recipe here."""
 
     speed: float                    # images per second; 0 where it could not be timed
+    looks: float                    # pictures per second that are only looked at
     time: float                     # by the monotonic clock
 
 
@@ -52,23 +55,24 @@ class Offers:
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
         preset = suggested(request, minutes)
         made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
-        pace, busy = self.pace(made), self.busy()
-        if pace is None:
+        found, busy = self.pace(made), self.busy()
+        if found is None:
             return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
-        images = round(60 * minutes * pace)
+        pace, training = found.speed, training_seconds(made, found)
+        images = round(training * pace)
         likely = expected(images) if images and usual(made) else None
         return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images, "passes": images / made.source.pictures,
-                "expected": likely, "busy": busy, "sentence": said(made, pace, likely, busy)}
+                "expected": likely, "busy": busy, "training_seconds": training, "sentence": said(made, pace, training, likely, busy)}
 
-    def pace(self, made: Order) -> float | None:
-        """Images per second of an order here; None while that is timed, which begins now if nothing else is. While a run is going on,
-        what the recipe did on another machine, or 0 where nobody knows. Raises RequestError where it could not be timed."""
+    def pace(self, made: Order) -> Measurement | None:
+        """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what the
+        recipe did on another machine, or 0 where nobody knows. Raises RequestError where it could not be timed."""
         busy, key = self.busy(), key_of(made)
         with self._lock:
             known = self._known.get(key)
             if known and known.speed:
                 self._known.move_to_end(key)
-                return known.speed
+                return known
             if known and time.monotonic() - known.time < FAILED_FOR:
                 raise RequestError("the pace of these settings could not be measured: try a smaller model or batch")
             if busy:
@@ -84,17 +88,21 @@ class Offers:
             return bool(self._shelf.live())
 
     def _measure(self, key: str, made: Order) -> None:
-        speed = 0.0
+        found = Measurement(0.0, 0.0, 0.0)
         try:
             done = subprocess.run(self._command(made), capture_output=True, text=True, timeout=TIME_OUT, stdin=subprocess.DEVNULL,
                                   env=environment(), check=False)
-            speed = max(0.0, float(json.loads(done.stdout.splitlines()[-1])["images_per_second"]))
+            told = json.loads(done.stdout.splitlines()[-1])
+            speed = float(told["images_per_second"])
+            if 0 < speed < 1e9:
+                found = Measurement(speed, float(told.get("looks_per_second", LOOK_FACTOR * speed)), 0.0)
         except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.SubprocessError):
             pass                                                            # said as "could not be measured"
         finally:
             with self._lock:
                 self._measuring = False
-                self._known[key] = Measurement(speed if speed < 1e9 else 0.0, time.monotonic())
+                if not (found.speed and self._shelf.live()):                # a run that began meanwhile slowed it down: timed anew some time
+                    self._known[key] = found._replace(time=time.monotonic())
                 while len(self._known) > KEPT:
                     self._known.popitem(last=False)
 
@@ -103,7 +111,7 @@ def measuring(made: Order) -> list[str]:
     """The command that measures an order's pace. A start brings its own shape along."""
     shape = ["--start", made.plan.start] if made.start else _sets(made.vit.to_json())
     train = made.plan.train.with_(batch=min(made.plan.train.batch, made.source.pictures))               # a step sees what there is
-    recipe = _sets({name: value for name, value in train.to_json().items() if name in SLOW})
+    recipe = _sets({**({} if train.minutes else {"minutes": 0, "steps": 1000}), **{name: value for name, value in train.to_json().items() if name in SLOW}})
     return [sys.executable, "-m", "vitdemo.pace", "--preset", "class", "--threads", str(made.plan.train.threads), *shape, *recipe]
 
 
@@ -129,20 +137,31 @@ def suggested(request: Request, minutes: float) -> str:
 def key_of(made: Order) -> str:
     """Equal for orders that learn at one pace."""
     train = made.plan.train.to_json()
-    return json.dumps([made.vit.to_json(), made.start is not None, [train[name] for name in (*SLOW, "threads")]])
+    return json.dumps([made.vit.to_json(), made.start is not None, bool(made.plan.train.minutes), [train[name] for name in (*SLOW, "threads")]])
 
 
-def elsewhere(made: Order) -> float:
-    """Images per second that an order's recipe did where it was measured, with a number of threads near to its own; 0 where the order is not
-    the recipe as it stands, or that was never measured."""
+def elsewhere(made: Order) -> Measurement:
+    """How fast an order's recipe was where it was measured, with a number of threads near to its own; 0 where the order is not the recipe as
+    it stands, or that was never measured."""
     rows = PRESETS[made.plan.preset].measured if unchanged(made) else ()
-    return min(rows, key=lambda row: abs(row.threads - made.plan.train.threads)).images_per_second if rows else 0.0
+    speed = min(rows, key=lambda row: abs(row.threads - made.plan.train.threads)).images_per_second if rows else 0.0
+    return Measurement(speed, LOOK_FACTOR * speed, 0.0)
+
+
+def training_seconds(made: Order, found: Measurement) -> float:
+    """How long a run of minutes trains: all of its time but for its looks and its test, as `vitdemo.train` counts them."""
+    train, pictures = made.plan.train, made.source.pictures
+    whole = 60 * train.minutes
+    if train.clock == "training" or not found.looks:
+        return whole
+    looked = (train.evaluations + 1) * pictures * data.held_share(pictures, train.validation) + made.source.tested
+    return max(whole / 5, whole - looked / found.looks)
 
 
 def unchanged(made: Order) -> bool:
     """Whether an order is its recipe but for the length, the random choices and the pictures."""
     own = PRESETS[made.plan.preset]
-    free = {"minutes": 3.0, "epochs": 0, "steps": 0, "evaluations": 1, "seed": 0, "threads": 1}
+    free = {"clock": "training", "minutes": 3.0, "epochs": 0, "steps": 0, "evaluations": 1, "seed": 0, "threads": 1}
     return made.start is None and made.plan.vit == SIZES[own.size].config and made.plan.train.with_(**free) == own.train.with_(**free)
 
 
@@ -151,17 +170,17 @@ def usual(made: Order) -> bool:
     return made.plan.preset in dict(LADDER) and made.source.name == "cifar10" and unchanged(made)
 
 
-def said(made: Order, pace: float, likely: float | None, busy: bool) -> str:
+def said(made: Order, pace: float, training: float, likely: float | None, busy: bool) -> str:
     """An offer in words."""
-    minutes = made.plan.train.minutes
     if not pace:
         return "How fast these settings are on this computer cannot be timed while another run is going on."
-    images = 60 * minutes * pace
+    images, clock = training * pace, f"{round(training) // 60}:{round(training) % 60:02d}"
     passes = f"{images / made.source.pictures:.1f} passes over {made.source.title.split(':')[0]}"
-    parts = [f"About {round(images, -2):,.0f} pictures in {'1 minute' if minutes == 1 else f'{minutes:g} minutes'} ({pace:,.0f} a second, {passes})."]
+    parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the time goes into "
+             "looks at pictures it never learns from and the test."]
     if likely is not None:
-        runs = sum(point.n for point in LEARNED)
-        parts.append(f"Runs of this recipe that saw as many got about {likely:.0%} of the test pictures right ({runs} runs measured).")
+        parts.append(f"By what {sum(point.n for point in LEARNED)} runs of this recipe reached, about {likely:.0%} of the test pictures right are to be "
+                     "expected then.")
     elif usual(made):
         parts.append("No run of this length was measured.")
     if busy:

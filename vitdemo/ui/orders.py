@@ -15,6 +15,7 @@ from vitdemo.ui.fields import RequestError
 from vitdemo.ui.reach import Reach, Source, Start
 
 LOOK_EVERY = 15                                 # seconds of training between two looks at the validation part, which take time of their own
+MANY = 5000                                     # pictures
 LOOKS = {False: 200, True: 40}                  # most looks of a run, on one's own machine and on a public host: no clock counts them
 OPTIMIZERS = {"muon": "Muon", "adamw": "AdamW", "adam": "Adam"}
 Request = dict[str, Any]
@@ -39,13 +40,16 @@ def order(request: Request, reach: Reach) -> Order:
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
         changes["clock"] = "all"                                            # who has three minutes has no five
-        changes.setdefault("evaluations", min(20, max(3, round(60 * amount["minutes"] / LOOK_EVERY))))
+        if source.pictures >= MANY:                                         # a look at few pictures takes no time
+            changes.setdefault("evaluations", min(20, max(3, round(60 * amount["minutes"] / LOOK_EVERY))))
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
     model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)      # a start brings its own shape
     if source.classes < 2 or source.pictures <= source.classes:
         raise RequestError("a difference can be learned from two classes on, with two pictures in one of them at least: add some first")
     made = plan(preset=preset, model=model, data=source.data, changes=changes, start=start.plan if start else "",
                 title=fields.text(request, "title", TITLE_LENGTH, default=""), **amount)
+    if start and start.plan != "box":                                       # its file has no name of its own
+        made = made._replace(model=start.title)
     if made.train.freeze and not start:
         raise RequestError("only a model that has learned something can keep its encoder as it is: choose a model to start from")
     if made.train.evaluations > LOOKS[owner.public]:

@@ -9,7 +9,7 @@ from vitdemo.ui import fields, room, words
 from vitdemo.ui.desk import MINE
 from vitdemo.ui.fields import RequestError
 from vitdemo.ui.offers import Offers
-from vitdemo.ui.orders import count, order
+from vitdemo.ui.orders import Order, count, order
 from vitdemo.ui.reach import Reach, Source
 
 SEEDS = (1, 3)                                  # how often a race is run
@@ -35,9 +35,10 @@ class Racing:
         source, mine, dry = self._reach.source(request), fields.runs(request, "mine", MINE), fields.flag(request, "dry", default=False)
         speed = None
         if races.KINDS[kind].budget == "steps":
-            speed = self._offers.pace(order({"data": source.name, "minutes": minutes}, self._reach))
-            if speed is None:
+            found = self._offers.pace(in_steps(order({"data": source.name, "minutes": minutes}, self._reach)))
+            if found is None:
                 return {"measuring": True, "sentence": words.MEASURING}
+            speed = found.speed
         plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=settings.training_threads(), pace=speed)
         self._allow(plans, source, minutes)
         if dry:
@@ -69,6 +70,11 @@ class Racing:
             room.check_disk(parameters, owner.runs_megabytes * 10**6)
 
 
+def in_steps(made: Order) -> Order:
+    """The same order with a budget of steps, in which every stage has its share of the pictures and not of the time."""
+    return made._replace(plan=made.plan._replace(train=made.plan.train.with_(minutes=0.0, steps=1000, clock="training")))
+
+
 def said(runs: int, minutes: float, total: float) -> str:
     """What a race takes, in words."""
     each, whole = ("1 minute" if length == 1 else f"{length:g} minutes" for length in (minutes, max(1, round(total / 60))))
@@ -79,7 +85,7 @@ def row(folder: RunFolder) -> Answer:
     """How one run of a race stands; its accuracy is that of its last look, not of its best, which would favour whoever is looked at more."""
     status, race = folder.status(), folder.config().get("race")
     race = race if isinstance(race, dict) else {}
-    looks = [record for record in folder.records()[0] if isinstance(record.get("accuracy"), float)]
+    looks = [record for record in folder.steps() if isinstance(record.get("accuracy"), float)]
     look = looks[-1].get("look") if looks else None
     return {"run": folder.id, "race": race.get("id"), "side": race.get("side"), "seed": race.get("seed"), "kind": race.get("kind"),
             "state": status.state, "over": status.over, "progress": status.progress, "seconds": status.seconds,

@@ -22,11 +22,12 @@ class Source(NamedTuple):
     data: str                       # as `vitdemo.data` reads it; may be a path, so it is never sent
     pictures: int                   # to learn from and to check with
     classes: int
+    tested: int = 0                 # in its test part
     note: str = ""                  # what has to be fetched first
 
 
-KNOWN = {"cifar10": Source("cifar10", "CIFAR-10: ten kinds of things", "cifar10", 50_000, 10, words.NOT_LOCAL_CIFAR10),
-         "mnist": Source("mnist", "MNIST: handwritten digits", "mnist", 60_000, 10, words.NOT_LOCAL_MNIST)}
+KNOWN = {"cifar10": Source("cifar10", "CIFAR-10: ten kinds of things", "cifar10", 50_000, 10, 10_000, words.NOT_LOCAL_CIFAR10),
+         "mnist": Source("mnist", "MNIST: handwritten digits", "mnist", 60_000, 10, 10_000, words.NOT_LOCAL_MNIST)}
 BUDGETS = {"minutes": ("minute", "minutes", "of"), "epochs": ("pass", "passes", "over"), "steps": ("step", "steps", "of")}      # a run's length in words
 
 
@@ -67,7 +68,7 @@ class Reach:
         if name in KNOWN:
             return KNOWN[name]._replace(note="" if data.is_local(name) else KNOWN[name].note)
         found = self.sets.get(name)
-        return Source(name, found.title or words.OWN_PICTURES, str(self.sets.path(name)), found.pictures, len(found.classes))
+        return Source(name, found.title or words.OWN_PICTURES, str(self.sets.path(name)), found.pictures - found.tested, len(found.classes), found.tested)
 
     def start(self, request: dict[str, Any]) -> Start | None:
         """The model that a request names under "start": "box", a run, or none."""

@@ -2,7 +2,7 @@
 const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, abouts: [], room: 480 };
 (() => {
   const TALLEST = 480;       // CSS pixels of the large picture's height
-  const { box, body } = section("run", 40, "The attention film", "where it looks: from random weights to now", { column: "main" });
+  const { box, body } = section("run", 40, "The attention film", "where it looks: from before the first step to now", { column: "main" });
   const parts = film.parts = {};
   let fresh = 0;             // counts the runs, so that pictures of an earlier one that arrive late are dropped
 

@@ -57,7 +57,7 @@
 
   // One look in words: which, when, how good.
   film.when = (frame = film.frame(), index = lab.index) => {
-    const name = index === 0 && frame.step === 0 ? "Start, random weights" : index === lab.frames.length - 1 ? (lab.status?.over ? "End" : "Now") : "Look " + (index + 1) + " of " + lab.frames.length;
+    const name = index === 0 && frame.step === 0 ? lab.plan?.start ? "Start, a fresh head" : "Start, random weights" : index === lab.frames.length - 1 ? (lab.status?.over ? "End" : "Now") : "Look " + (index + 1) + " of " + lab.frames.length;
     return name + ": step " + frame.step + ", " + clock(frame.seconds) + " of training, " + frame.epoch.toFixed(frame.epoch < 1 ? 2 : frame.epoch < 10 ? 1 : 0) + " passes over the pictures, " +
       (frame.loss === null ? "" : "loss " + frame.loss.toFixed(2) + ", ") + "right on " + percent(frame.accuracy) + " ± " + (100 * frame.standard_error).toFixed(1) + " of the validation pictures";
   };
@@ -69,7 +69,7 @@
     track.setAttribute("aria-valuemax", lab.frames.length);
     track.setAttribute("aria-valuenow", lab.index + 1);
     track.setAttribute("aria-valuetext", (lab.index === 0 ? "start" : "look " + (lab.index + 1)) + ", step " + frame.step);
-    firstLine.textContent = lab.frames[0].step === 0 ? "random weights" : "step " + lab.frames[0].step;
+    firstLine.textContent = lab.frames[0].step === 0 ? (lab.plan?.start ? "a fresh head" : "random weights") : "step " + lab.frames[0].step;
     lastLine.textContent = lab.status?.over ? "end" : "end of the run";
     play.disabled = lab.frames.length < 2;
     if (!width) return;
