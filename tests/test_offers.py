@@ -19,7 +19,7 @@ from vitdemo.ui.reach import Reach
 class Timed:
     """An Offers whose child only prints what it is told to, and counts how often it was started."""
 
-    def __init__(self, box, home: Path, prints: str = '{"images_per_second": 500.0, "looks_per_second": 1180.5555}', **owner):
+    def __init__(self, box, home: Path, prints: str = '{"images_per_second": 500.0, "looks_per_second": 638.8889}', **owner):
         self.visitor = Visitor(home, box, **owner)
         self.reach = Reach(self.visitor.scheduler, self.visitor.lab.reach.models, self.visitor.sets, self.visitor.owner)
         self.prints, self.started = prints, home / "started"

@@ -108,7 +108,7 @@ def build(models: Models) -> Explore:
                                  object_fit="cover", elem_id="vd-examples")
             random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
-            back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm")
+            back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm", elem_id="vd-back")
             first = analyse(shown[0][0], None, models, results, stays=True) if shown else viewer.message()
             view = Viewer(first, ask=ask, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 

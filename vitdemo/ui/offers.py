@@ -161,7 +161,7 @@ def training_seconds(made: Order, found: Measurement) -> float:
 def unchanged(made: Order) -> bool:
     """Whether an order is its recipe but for the length, the random choices and the pictures."""
     own = PRESETS[made.plan.preset]
-    free = {"clock": "training", "minutes": 3.0, "epochs": 0, "steps": 0, "evaluations": 1, "seed": 0, "threads": 1}
+    free = {"clock": "training", "validation": 0.05, "minutes": 3.0, "epochs": 0, "steps": 0, "evaluations": 1, "seed": 0, "threads": 1}
     return made.start is None and made.plan.vit == SIZES[own.size].config and made.plan.train.with_(**free) == own.train.with_(**free)
 
 

@@ -16,6 +16,7 @@ from vitdemo.ui.reach import Reach, Source, Start
 
 LOOK_EVERY = 15                                 # seconds of training between two looks at the validation part, which take time of their own
 MANY = 5000                                     # pictures
+HURRY, QUICK_LOOK = 5.0, 0.02                   # minutes of a run that must not lose them to looks, and the share held out for those
 LOOKS = {False: 200, True: 40}                  # most looks of a run, on one's own machine and on a public host: no clock counts them
 OPTIMIZERS = {"muon": "Muon", "adamw": "AdamW", "adam": "Adam"}
 Request = dict[str, Any]
@@ -42,6 +43,8 @@ def order(request: Request, reach: Reach) -> Order:
         changes["clock"] = "all"                                            # who has three minutes has no five
         if source.pictures >= MANY:                                         # a look at few pictures takes no time
             changes.setdefault("evaluations", min(20, max(3, round(60 * amount["minutes"] / LOOK_EVERY))))
+            if amount["minutes"] <= HURRY:
+                changes.setdefault("validation", QUICK_LOOK)
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
     model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)      # a start brings its own shape
     if source.classes < 2 or source.pictures <= source.classes:
