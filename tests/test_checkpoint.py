@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -116,16 +115,6 @@ def test_a_wrong_head_count_is_noticed_even_in_a_model_that_has_learned_nothing(
     saved(tmp_path / "x.safetensors", ViT(config, torch.Generator().manual_seed(0)))
     with pytest.raises(CheckpointError, match="number of heads"):
         load(edited(tmp_path / "x.safetensors", config=json.dumps(config.with_(heads=6).to_json())))
-
-
-def test_a_small_model_loads_in_less_than_fifty_milliseconds(tmp_path):
-    saved(tmp_path / "x.safetensors", lively(SIZES["vit-micro"].config.with_(classes=3)))
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        load(tmp_path / "x.safetensors")
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.05
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -104,11 +104,10 @@ def test_a_child_that_goes_on_after_its_servers_death_is_ended_by_the_next_serve
     killed(process)
     scheduler = make(OBEY, grace=0.3)
     following = scheduler.submit({})
-    began = time.monotonic()
     scheduler.tick()
     assert alive(pid) and state(scheduler, following) == "queued"           # it takes a place as long as it lives
     follow(scheduler, following, "running")
-    assert not alive(pid) and time.monotonic() - began < 5
+    assert not alive(pid)
     assert (run.status().state, run.status().message) == ("stopped", "The run was interrupted; it can go on from its last look.")
 
 

@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-import time
 from pathlib import Path
 
 import gradio as gr
@@ -183,7 +182,7 @@ def test_no_picture_is_a_sentence_for_the_api(models):
         explore.explain_for_api(None, "box", models)
 
 
-def test_building_the_page_warns_of_nothing_and_is_quick_enough_to_do_twice(tiny, monkeypatch, tmp_path):
+def test_building_the_page_warns_of_nothing_and_can_be_done_twice(tiny, monkeypatch, tmp_path):
     import warnings
 
     from vitdemo.ui import build_app
@@ -191,7 +190,5 @@ def test_building_the_page_warns_of_nothing_and_is_quick_enough_to_do_twice(tiny
     monkeypatch.setenv("VITDEMO_RUNS", str(tmp_path))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        started = time.monotonic()
         build_app(tiny)
         build_app(tiny)
-    assert time.monotonic() - started < 30

@@ -175,14 +175,13 @@ def test_entries_that_share_their_data_are_given_up(sets, tmp_path):
             sets.from_zip(tmp_path / "p.zip")
 
 
-def test_a_table_of_contents_with_a_million_entries_is_refused_before_it_is_believed(sets, tmp_path):
+def test_a_table_of_contents_with_a_million_entries_is_refused_before_it_is_believed(sets, tmp_path, monkeypatch):
     entry = archive.ENTRY + bytes(24) + struct.pack("<HHH", 1, 0, 0) + bytes(12) + b"x"
     count = 300_000                                                        # zipfile would make an object of each: some hundred megabytes
     (tmp_path / "p.zip").write_bytes(entry * count + b"PK\5\6" + struct.pack("<HHHHLLH", 0, 0, 1, 1, len(entry) * count, 0, 0))
-    started = time.monotonic()
+    monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", lambda _: pytest.fail("believed"))
     with pytest.raises(DataError, match="more than 1,160 files"):
         sets.from_zip(tmp_path / "p.zip")
-    assert time.monotonic() - started < 1
 
 
 def test_entries_are_counted_wherever_they_lie_in_the_file(tmp_path):

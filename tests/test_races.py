@@ -10,6 +10,7 @@ import pytest
 from vitdemo.config import ConfigError
 from vitdemo.plan import Plan
 from vitdemo.chance import share_error
+from vitdemo.presets import PRESETS
 from vitdemo.races import BESIDES, KINDS, RaceError, plans, total_seconds, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,7 +53,7 @@ def test_equal_seconds_where_the_architecture_differs_and_equal_steps_otherwise(
 
 
 def test_without_a_measured_pace_the_recipes_own_counts():
-    assert {run.train.steps for run in race("optimizer", pace=None, threads=1)} == {round(60 * 511 / 128)}
+    assert {run.train.steps for run in race("optimizer", pace=None, threads=1)} == {round(60 * PRESETS["class"].measured[0].images_per_second / 128)}
     with pytest.raises(ConfigError, match="pace of 'plain' has to be measured"):
         race("optimizer", pace=None, preset="plain")
 
@@ -65,6 +66,11 @@ def test_three_seeds_run_side_by_side_under_one_race_and_survive_json():
     for run in runs:
         assert Plan.from_json(run.to_json()) == run
     assert race("patch")[0].race["id"] != runs[0].race["id"]
+
+
+def test_digits_are_not_mirrored_in_a_race():
+    assert all(run.train.flip for run in race("patch")) and not any(run.train.flip for run in race("patch", data="mnist"))
+    assert [(run.train.flip, run.train.shift) for run in race("augmentation", data="mnist")] == [(False, 4), (False, 0)]
 
 
 def test_the_total_time_holds_everything():

@@ -16,6 +16,7 @@ from vitdemo.claims import Claims
 from vitdemo.runfolder import CLOCK, RunError, RunFolder, Status
 
 LOG = logging.getLogger(__name__)
+UPKEEP_EVERY = 600.0                            # seconds between two calls of what else has to be done from time to time
 REAP_EVERY, TICK_EVERY = 0.1, 0.5                 # seconds
 NO_ROOM = "The run could not be saved: the server's disk is full or its folder of runs is not writable."
 STOPPED, STOPPED_WITH_WEIGHTS = "Stopped.", "Stopped; the best weights so far are kept."
@@ -28,14 +29,16 @@ class Dispatcher:
 
     grace: seconds a run has for ending by itself. stale: seconds without a sign of life after which a run that was started by
     hand counts as interrupted. keep_seconds: age at which ended runs are deleted; 0 keeps them. most_seconds: how long the process of a
-    run may live, whatever it does; 0 for as long as it likes.
+    run may live, whatever it does; 0 for as long as it likes. upkeep: what else is to be done now and then.
     Several dispatchers may share a home: a run belongs to the one that holds its claim.
     """
 
     def __init__(self, home: Path, *, limit: int = 1, command: Callable[[RunFolder], list[str]] = train_command,
-                 grace: float = 1.3, stale: float = 30.0, keep_seconds: float = 24 * 3600, most_seconds: float = 0) -> None:
+                 grace: float = 1.3, stale: float = 30.0, keep_seconds: float = 24 * 3600, most_seconds: float = 0,
+                 upkeep: Callable[[], None] = lambda: None) -> None:
         self.home, self.limit, self.command = Path(home).absolute(), limit, command
         self.grace, self.stale, self.keep_seconds, self.most_seconds = grace, stale, keep_seconds, most_seconds
+        self.upkeep = upkeep
         self._children: dict[str, Child] = {}
         self._orphans: dict[str, float] = {}      # since when a process whose server died ought to be ending
         self._settled: set[str] = set()           # runs that are over and have no claim any more
@@ -87,12 +90,15 @@ class Dispatcher:
             self._claims.close()
 
     def _work(self) -> None:
-        complaint, ticked = "", float("-inf")
+        complaint, ticked, kept_up = "", float("-inf"), float("-inf")
         while not self._closing.wait(REAP_EVERY):
             try:
                 if time.monotonic() - ticked >= TICK_EVERY:
                     ticked = time.monotonic()
                     self.tick()
+                    if ticked - kept_up >= UPKEEP_EVERY:
+                        kept_up = ticked
+                        self.upkeep()
                 else:
                     with self._lock:
                         self._reap()

@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from vitdemo.chance import share_error
 from vitdemo.config import Preprocessing
 from vitdemo.images import normalise
 
+MOST_VALUES = 2**22                             # of the pictures that are looked at at once
 BINS = 10
 
 
@@ -84,17 +86,18 @@ def _calibration(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
 
 
 @torch.inference_mode()
-def predict(model: nn.Module, images: Tensor, preprocessing: Preprocessing, batch: int = 64, *,
+def predict(model: nn.Module, images: Tensor, preprocessing: Preprocessing, batch: int = 0, *,
             between: Callable[[], None] | None = None) -> Tensor:
     """Logits (N, K), float32 on the CPU, for uint8 `images` (N, C, rows, cols), in evaluation mode, on the model's device.
 
-    `between` is called before every batch: what it raises ends the work there, so that nobody who asked for an end waits for all of it.
+    `batch` pictures at a time; 0: as many as MOST_VALUES hold, at most 64. `between` is called before every batch: what it raises ends the
+    work there, so that nobody who asked for an end waits for all of it.
     """
     was_training, device = [part.training for part in model.modules()], next(model.parameters()).device
     model.eval()
     logits = []
     try:
-        for chunk in images.split(batch):
+        for chunk in images.split(batch or max(1, min(64, MOST_VALUES // math.prod(images.shape[1:])))):
             if between is not None:
                 between()
             logits.append(model(normalise(chunk.to(device), preprocessing)).float().cpu())

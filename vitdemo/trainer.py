@@ -34,6 +34,8 @@ def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, qui
 
 def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: bool, world: World) -> Path:
     writes = world.rank == 0
+    if world.size > 1 and wanted.network != "vit":
+        raise TrainingError("a network with batch norm learns from its own slice only: train it with one process")
     if writes:
         folder.write_status(state="starting", message="Getting the pictures.", pid=os.getpid())
     # a run that goes on has the picture's preparation in its own checkpoint, and needs the first one no more

@@ -27,10 +27,10 @@ def build_app(box: Loaded | None = None) -> App:
     owner = settings.read()
     box = box or checkpoint.load(owner.checkpoint)
     keep = owner.keep_hours * 3600
-    scheduler = Scheduler(owner.runs_folder, limit=owner.runs_at_once, queue=owner.queue, keep_seconds=keep,
-                          max_bytes=owner.runs_megabytes * 10**6, most_seconds=owner.most_seconds)
-    models = Models(box, scheduler)
     sets = Sets(owner.sets_folder, max_pictures=owner.max_pictures, max_bytes=owner.sets_megabytes * 10**6, keep_seconds=keep)
+    scheduler = Scheduler(owner.runs_folder, limit=owner.runs_at_once, queue=owner.queue, keep_seconds=keep,
+                          max_bytes=owner.runs_megabytes * 10**6, most_seconds=owner.most_seconds, upkeep=sets.tidy)
+    models = Models(box, scheduler)
     lab = Lab(scheduler, models, sets, owner=owner)
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:                     # Gradio takes plain functions only

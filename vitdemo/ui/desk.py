@@ -30,9 +30,8 @@ class Desk:
         self._reach = reach
 
     def hello(self, request: Request) -> Answer:
-        """What this host offers. Whoever opens the page also sees to it that sets of pictures nobody uses any more are deleted in time."""
+        """What this host offers."""
         owner = self._reach.owner
-        self._reach.sets.tidy()
         return {
             "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
             "public": owner.public, "presets": catalogue.presets(settings.training_threads()), "sizes": catalogue.sizes(), "settings": catalogue.settings(),
