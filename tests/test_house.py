@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "beginning": {"checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
     "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
-    "train_command": {"atomic", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "train_command": {"atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 

@@ -17,6 +17,7 @@ from gradio.utils import get_upload_folder
 from PIL import Image
 
 from vitdemo import checkpoint, filmstrip, mistakes, settings
+from vitdemo.cnn import vit_parameters
 from vitdemo.config import TrainConfig
 from vitdemo.data import Split
 from vitdemo.explain import explain
@@ -25,7 +26,7 @@ from vitdemo.model import ViT
 from vitdemo.plan import EXPLAINED, plan
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import carry_out
-from vitdemo.ui import catalogue, models, orders, room, words
+from vitdemo.ui import catalogue, models, room, words
 from vitdemo.ui.following import thinned
 from vitdemo.ui.own_pictures import left_out
 from vitdemo.ui.reach import title_of
@@ -231,7 +232,7 @@ def test_where_the_disk_is_shared_one_run_may_keep_an_eighth_of_it(tiny, tmp_pat
 def test_the_memory_that_is_foreseen_is_what_such_runs_took(size, batch, took):
     """`took`: the highest resident size of steps on `batch` pictures, by `python -m vitdemo.pace` with one thread."""
     vit, train = SIZES[size].config, TrainConfig(minutes=1, batch=batch)
-    assert room.needed(vit, train, parameters=orders.count(vit), pictures=batch) == pytest.approx(took, rel=0.15)
+    assert room.needed(vit, train, parameters=vit_parameters(vit), pictures=batch) == pytest.approx(took, rel=0.15)
     more = room.needed(vit, train, parameters=0, pictures=10**6) - room.needed(vit, train, parameters=0, pictures=batch)
     assert more >= 10**6 * 3 * vit.image[0] * vit.image[1]
 

@@ -41,6 +41,12 @@ def train_command(folder: RunFolder) -> list[str]:
     return [sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), "--from-run"] + ["--resume"] * folder.resuming()
 
 
+def environment() -> dict[str, str]:
+    """A child's environment, in which this package is found wherever the program was started from."""
+    package = str(Path(__file__).resolve().parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
+
+
 @dataclass
 class Child:
     """A process that was started here, when, and since when it ought to be ending (by the monotonic clock)."""
@@ -52,12 +58,10 @@ class Child:
     @classmethod
     def start(cls, folder: RunFolder, command: list[str]) -> Child:
         """Start `command` with its output in the folder. Raises OSError."""
-        package = str(Path(__file__).resolve().parent.parent)
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         with folder.output.open("wb") as output:
             return cls(subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+                env={**environment(), "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
                 # a group of its own: Ctrl-C in the server's terminal is the server's business
                 start_new_session=True, creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)))
 

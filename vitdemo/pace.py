@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -119,7 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
     import sys
 
     from vitdemo import distributed, settings
-    from vitdemo.plan import plan
+    from vitdemo.plan import plan, setting
 
     parser = argparse.ArgumentParser(prog="python -m vitdemo.pace",
                                      description="Measure how fast this machine trains; prints one line of JSON.")
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         named = {name: getattr(args, name) for name in ("preset", "model", "start", "network")}
         named = {name: value for name, value in named.items() if value is not None}
-        wanted = plan(**named, changes=dict(_setting(text) for text in args.set))
+        wanted = plan(**named, changes=dict(map(setting, args.set)))
         with distributed.joined() as world:
             found = measure(wanted, threads=args.threads or settings.cores(), seconds=args.seconds, world=world)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
@@ -141,15 +141,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(json.dumps(found._asdict() | ({"images": images_in(found, args.minutes)} if args.minutes else {})))
     return 0
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE with a value in JSON, or else as text."""
-    name, _, value = text.partition("=")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What a training run is asked to do: a preset with what somebody chose instead, as it stands in the run's config.json."""
 
+import json
 import re
 from dataclasses import fields
 from pathlib import PurePath
@@ -60,6 +61,25 @@ EXPLAINED: dict[str, str] = {  # one line for every setting, for whoever chooses
     "eps": "A small number that keeps norms from dividing by zero.",
     "init": "How new weights are drawn: as in DeiT, or as in the authors' code, which small widths need.",
 }
+
+
+LOOK_EVERY = 15                                 # seconds between two looks at the validation part, which take time of their own
+
+
+def looks(minutes: float) -> int:
+    """How often a run of so many minutes that somebody watches looks at its validation part."""
+    return min(20, max(3, round(60 * minutes / LOOK_EVERY)))
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE as somebody types it: the name, and the value read as JSON or else as text. Raises ConfigError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set takes NAME=VALUE, not {text!r:.60}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 class Plan(NamedTuple):

@@ -11,11 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 from vitdemo.chance import share_error, welch
 from vitdemo.config import ConfigError
-from vitdemo.plan import TITLE_LENGTH, Plan, plan
+from vitdemo.plan import TITLE_LENGTH, Plan, looks, plan
 from vitdemo.presets import PRESETS
 from vitdemo.runfolder import new_id
 
-LOOK_EVERY = 15                                 # seconds of training between two looks at the validation pictures
 BESIDES = 25.0                                  # seconds, about, that a run takes besides its training: to start, to look, to be tested
 SEEDS = (1, 3)                                  # over how many seeds a race may be repeated
 
@@ -67,7 +66,7 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pre
         raise ConfigError(f"a race is run with {' or '.join(map(str, SEEDS))} seeds, not with {seeds}")
     chosen, race, found = KINDS[kind], new_id(), []
     still = {"flip": False} if data == "mnist" else {}                      # a mirrored digit is another one, or none
-    common = {**chosen.both, "threads": threads, "evaluations": min(20, max(3, round(60 * minutes / LOOK_EVERY)))}
+    common = {**chosen.both, "threads": threads, "evaluations": looks(minutes)}
     for seed in range(seeds):
         for index, side in enumerate("ab"):
             made = plan(preset=preset, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index], **still}, start="",

@@ -5,7 +5,6 @@ The page starts the same command as a child process with `--from-run`; then ever
 
 import argparse
 import contextlib
-import json
 import sys
 import time
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import Any
 from vitdemo import beginning, data, distributed, downloads, runs, settings
 from vitdemo.atomic import replacing
 from vitdemo.config import ConfigError
+from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
-from vitdemo.plan import NETWORKS, Plan, plan
+from vitdemo.plan import NETWORKS, Plan, plan, setting
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import Stopped, carry_out
 
-SUBJECTS = 6                                    # pictures that may be filmed
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -46,16 +45,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 def _changes(args: argparse.Namespace) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for item in args.set:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise ConfigError(f"--set takes NAME=VALUE, not {item!r}")
-        try:
-            changes[name] = json.loads(text)
-        except ValueError:
-            changes[name] = text
-    return changes | {name: getattr(args, name) for name in ("seed", "threads", "freeze") if getattr(args, name) is not None}
+    return dict(map(setting, args.set)) | {name: getattr(args, name) for name in ("seed", "threads", "freeze") if getattr(args, name) is not None}
 
 
 def _prepare(args: argparse.Namespace, *, writes: bool) -> tuple[runs.RunFolder, Plan]:

@@ -28,7 +28,7 @@ def recorded(data: str, minutes: float, threads: int, home: Path) -> RunFolder:
     folder = RunFolder(home / "run").create(wanted.to_json())
     folder.film.mkdir()
     for i, name in enumerate(desk.STARS):
-        (folder.film / f"subject-{i}-{name}.png").write_bytes(desk.kept(str(desk.EXAMPLES / f"{name}.jpg")))
+        (folder.film / f"subject-{i}-{name}.png").write_bytes(desk.kept(str(models.EXAMPLES / f"{name}.jpg")))
     trainer.carry_out(folder, wanted)
     return folder
 

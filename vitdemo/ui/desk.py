@@ -1,23 +1,21 @@
 """The lab's desk: what this host offers, what a run would be, and the orders about runs: start, stop, go on, delete."""
 
 import io
-from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from vitdemo import settings
+from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.runs import RunError
 from vitdemo.ui import catalogue, fields, words
-from vitdemo.ui.models import RECORDED
+from vitdemo.ui.models import EXAMPLES, RECORDED
 from vitdemo.ui.orders import order, told
 from vitdemo.ui.reach import KNOWN, Reach
 
 MINE = 50                                       # runs that a browser remembers
-SUBJECTS = 6                                    # pictures of a film
 LONGEST_SIDE = 1024                             # of such a picture as it is kept, in pixels
-EXAMPLES = Path(__file__).resolve().with_name("examples")
 STARS = ("cat", "airplane", "horse")            # the example photos that a film of CIFAR-10 is about, unless somebody chose others
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -34,8 +32,8 @@ class Desk:
         owner = self._reach.owner
         return {
             "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
-            "public": owner.public, "presets": catalogue.presets(settings.training_threads()), "sizes": catalogue.sizes(), "settings": catalogue.settings(),
-            "races": catalogue.kinds(),
+            "public": owner.public, "presets": catalogue.presets(settings.training_threads()), "sizes": catalogue.sizes(),
+            "settings": catalogue.settings(), "races": catalogue.kinds(),
             "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
                      for name, known in KNOWN.items()],
             "limits": {"pictures": owner.max_pictures, "megabytes": owner.sets_megabytes, "classes": [2, 100], "film": SUBJECTS,

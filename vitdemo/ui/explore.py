@@ -4,7 +4,6 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,7 +16,7 @@ from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
 from vitdemo.ui import viewer, words
-from vitdemo.ui.models import Models
+from vitdemo.ui.models import EXAMPLES, Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
 from vitdemo.ui.upload import UploadedImage
@@ -25,7 +24,6 @@ from vitdemo.ui.viewer import Viewer
 
 log = logging.getLogger(__name__)
 OPENING = "cat"                                 # the example that is analysed before anybody asks
-EXAMPLES = Path(__file__).resolve().with_name("examples")
 NATIVE = {"cifar10": ((32, 32), 3), "mnist": ((28, 28), 1)}                 # (rows, cols) and channels of the known data sets' pictures
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
 

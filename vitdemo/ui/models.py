@@ -10,6 +10,7 @@ from vitdemo.runs import RunError, RunFolder, Scheduler
 from vitdemo.ui import words
 
 RECORDED = "recorded"                           # the name of the run that ships with the program, where a run's id is expected
+EXAMPLES = Path(__file__).resolve().with_name("examples")                   # the example pictures
 RECORDED_FOLDER = Path(__file__).resolve().with_name("recorded")
 
 

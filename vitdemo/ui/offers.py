@@ -2,17 +2,16 @@
 that were measured."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from vitdemo import data
+from vitdemo.child import environment
 from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
 from vitdemo.shelf import Shelf
 from vitdemo.ui import fields, words
@@ -117,12 +116,6 @@ def measuring(made: Order) -> list[str]:
 
 def _sets(values: dict[str, Any]) -> list[str]:
     return [part for name, value in values.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-
-
-def environment() -> dict[str, str]:
-    """A child's environment, in which this package is found wherever the program was started from."""
-    package = str(Path(__file__).resolve().parents[2])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
 
 
 def suggested(request: Request, minutes: float) -> str:

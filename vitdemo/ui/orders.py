@@ -2,19 +2,16 @@
 
 from typing import Any, NamedTuple
 
-import torch
-
 from vitdemo import settings
+from vitdemo.cnn import vit_parameters
 from vitdemo.config import TrainConfig, ViTConfig
-from vitdemo.model import ViT
-from vitdemo.plan import BUDGETS, TITLE_LENGTH, Plan, plan
+from vitdemo.plan import BUDGETS, TITLE_LENGTH, Plan, looks, plan
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.settings import Settings
 from vitdemo.ui import catalogue, fields, room, words
 from vitdemo.ui.fields import RequestError
 from vitdemo.ui.reach import Reach, Source, Start
 
-LOOK_EVERY = 15                                 # seconds of training between two looks at the validation part, which take time of their own
 MANY = 5000                                     # pictures
 HURRY, QUICK_LOOK = 5.0, 0.02                   # minutes of a run that must not lose them to looks, and the share held out for those
 LOOKS = {False: 200, True: 40}                  # most looks of a run, on one's own machine and on a public host: no clock counts them
@@ -42,7 +39,7 @@ def order(request: Request, reach: Reach) -> Order:
     if amount.get("minutes"):
         changes["clock"] = "all"                                            # who has three minutes has no five
         if source.pictures >= MANY:                                         # a look at few pictures takes no time
-            changes.setdefault("evaluations", min(20, max(3, round(60 * amount["minutes"] / LOOK_EVERY))))
+            changes.setdefault("evaluations", looks(amount["minutes"]))
             if amount["minutes"] <= HURRY:
                 changes.setdefault("validation", QUICK_LOOK)
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
@@ -58,7 +55,7 @@ def order(request: Request, reach: Reach) -> Order:
     if made.train.evaluations > LOOKS[owner.public]:
         raise RequestError(f"a run here looks at the validation pictures at most {LOOKS[owner.public]} times, not {made.train.evaluations}")
     vit = shape(made, start, source)
-    parameters = count(vit)
+    parameters = vit_parameters(vit)
     room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), reach.scheduler.limit)
     room.check_disk(parameters, owner.runs_megabytes * 10**6)
     return Order(made, source, start, vit, parameters)
@@ -103,12 +100,6 @@ def chosen(request: Request) -> dict[str, Any]:
 def _plain(value: Any) -> bool:
     """Whether a value is a switch, a number that is not huge, or a short text."""
     return isinstance(value, bool) or isinstance(value, (int, float)) and abs(value) < 10**12 or isinstance(value, str) and len(value) <= 40
-
-
-def count(vit: ViTConfig) -> int:
-    """Parameters of a model, which is not built for it."""
-    with torch.device("meta"):
-        return sum(p.numel() for p in ViT(vit).parameters())
 
 
 def told(made: Order) -> str:

@@ -3,13 +3,14 @@
 from typing import Any
 
 from vitdemo import races, settings
+from vitdemo.cnn import vit_parameters
 from vitdemo.plan import Plan
 from vitdemo.runs import RunFolder
 from vitdemo.ui import fields, room, words
 from vitdemo.ui.desk import MINE
 from vitdemo.ui.fields import RequestError
 from vitdemo.ui.offers import Offers
-from vitdemo.ui.orders import Order, count, order
+from vitdemo.ui.orders import Order, order
 from vitdemo.ui.reach import Reach, Source
 
 SEEDS = (1, 3)                                  # how often a race is run
@@ -65,7 +66,7 @@ class Racing:
                                "choose shorter runs or one seed")
         for made in plans:
             vit = made.vit.with_(classes=source.classes)
-            parameters = count(vit)
+            parameters = vit_parameters(vit)
             room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), self._reach.scheduler.limit)
             room.check_disk(parameters, owner.runs_megabytes * 10**6)
 
