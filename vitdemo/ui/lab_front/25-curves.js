@@ -22,7 +22,7 @@
     const last = lab.rows.at(-1), over = lab.status?.over;
     if (!last) return 60;
     if (over) return Math.max(last.seconds, 1);
-    const guess = last.progress > 0.005 ? last.seconds / last.progress : 60;
+    const guess = last.progress > 0.005 && last.seconds > 0 ? last.seconds / last.progress : 60;       // a look may use time before any training
     if (!(Math.abs(guess - total) < 0.03 * total) || total < last.seconds) total = Math.max(guess, last.seconds);
     return total;
   }
