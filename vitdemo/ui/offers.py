@@ -172,8 +172,7 @@ def said(made: Order, pace: float, training: float, likely: float | None, busy: 
     parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the time goes into "
              "looks at pictures it never learns from and the test."]
     if likely is not None:
-        parts.append(f"By what {sum(point.n for point in LEARNED)} runs of this recipe reached, about {likely:.0%} of the test pictures right are to be "
-                     "expected then.")
+        parts.append(f"From {sum(point.n for point in LEARNED)} runs of this recipe, about {likely:.0%} of the test pictures right can be expected.")
     elif usual(made):
         parts.append("No run of this length was measured.")
     if busy:
