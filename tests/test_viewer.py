@@ -238,7 +238,7 @@ def test_the_untrained_twin_stands_beside_on_one_scale_and_flickers(look, result
     trained, untrained = (re.compile(f"^{title}: {one.top()[0][0]} {100 * one.top()[0][1]:.0f}%$") for title, one in (("trained", result), ("untrained twin", twin)))
     expect(panes).to_have_text([trained, untrained])                         # each with its own answer
     panes.last.evaluate("node => { const text = node.textContent; node.textContent = 'a long name '.repeat(12); node.was = text; }")
-    one, two = (tab.locator(name).bounding_box() for name in (".vd-main", ".vd-other"))
+    one, two = tab.evaluate("['.vd-main', '.vd-other'].map((name) => document.querySelector(name).getBoundingClientRect().toJSON())")      # at one moment: the page may be scrolling
     assert one["y"] == pytest.approx(two["y"], abs=1) and one["x"] + one["width"] < two["x"]          # a long caption moves neither picture
     panes.last.evaluate("node => { node.textContent = node.was; }")
     says(tab, "Untrained twin: Layer 3, mean of the heads: ")
