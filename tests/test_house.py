@@ -10,16 +10,16 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "atomic": set(), "chance": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
+    "settings": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "images": {"config", "geometry"}, "weightfile": set(),
     "foreign": {"config", "weightfile"}, "checkpoint": {"atomic", "config", "model", "weightfile", "foreign"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
     "explain": {"attention", "checkpoint", "config", "geometry", "images", "model"}, "payload": {"config", "explain", "geometry"},
     "answers": {"checkpoint", "embedding", "explain", "faithfulness", "payload"}, "front": set(), "archive": {"images"}, "class_folders": {"archive", "config", "images"},
     "unpacking": {"archive", "class_folders", "images"}, "picturesets": {"archive", "atomic", "class_folders", "images", "unpacking"},
     "transfer": set(), "downloads": {"archive", "class_folders", "settings", "transfer"}, "data": {"archive", "atomic", "class_folders", "downloads", "settings"},
-    "figures": set(), "report": {"answers", "explain", "front", "payload"}, "takehome": {"answers", "explain", "figures", "payload", "report"},
+    "figures": set(), "report": {"answers", "explain", "front", "payload"}, "takehome": {"answers", "explain", "figures", "filenames", "payload", "report"},
     "explain_command": {"checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
-    "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
+    "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"filenames", "jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
     "dispatch": {"child", "claims", "runfolder", "shelf"}, "runs": {"atomic", "child", "dispatch", "runfolder", "shelf"},
     "races": {"chance", "config", "plan", "presets", "runfolder"},
     "evaluate": {"chance", "checkpoint", "config", "data", "images"},

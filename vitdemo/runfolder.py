@@ -15,7 +15,6 @@ While its process lives, only the trainer writes a run's status; before and afte
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitdemo import jsonfile
+from vitdemo import filenames, jsonfile
 from vitdemo.runstatus import STATES, Status
 
 __all__ = ["CLOCK", "PERSON", "STATES", "RunError", "RunFolder", "Status", "new_id"]
@@ -90,8 +89,7 @@ class RunFolder:
         config = jsonfile.read(self.path / "config.json")
         titles = [config.get(name) for name in ("title", "model")] if isinstance(config, dict) else []
         title = next((title for title in titles if title and isinstance(title, str)), "")
-        title = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-")
-        return f"vitdemo-{title or 'model'}-{time.strftime('%Y-%m-%d', time.localtime(self.status().created or None))}.safetensors"
+        return f"vitdemo-{filenames.plain(title) or 'model'}-{time.strftime('%Y-%m-%d', time.localtime(self.status().created or None))}.safetensors"
 
     def mistakes(self, part: str) -> Path:
         """Where the mistakes on the "validation" or the "test" part are kept. Raises RunError for another part."""

@@ -138,6 +138,11 @@ class Scheduler(Dispatcher):
             waiting = [folder.id for folder, status in self._shelf.live() if status.state == "queued"]
         return waiting.index(run_id) + 1 if run_id in waiting else 0
 
+    def busy(self) -> bool:
+        """Whether a run is going on or waiting."""
+        with self._lock:
+            return bool(self._shelf.live())
+
     def stop(self, run_id: str) -> None:
         """End a run: a queued one at once, a running one after its current step or, failing that, by force (see `tick`)."""
         with self._lock:

@@ -1,14 +1,13 @@
 """What a person takes home from a result: a figure of the map that is shown, all heads in one sheet, the numbers, or a report."""
 
 import io
-import re
 import threading
 from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 
-from vitdemo import answers, figures
+from vitdemo import answers, figures, filenames
 from vitdemo.explain import Explanation
 from vitdemo.payload import prefix_names
 from vitdemo.report import report
@@ -127,8 +126,8 @@ def save_maps(explanation: Explanation, file: Any, *, view: dict[str, Any] | Non
 
 
 def _safe(text: str) -> str:
-    """Text as part of a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "picture"
+    """Text as part of a figure's file name."""
+    return filenames.plain(text, 60) or "picture"
 
 
 def _drawn(figure: Any, kind: str) -> bytes:

@@ -1,14 +1,12 @@
 """A closer look at a run: the pictures of one cell of its confusion matrix with their maps, and its film as a file."""
 
 import base64
-import re
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from vitdemo import attention, filmstrip, mistakes
+from vitdemo import attention, filenames, filmstrip, mistakes
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import reader_name
 from vitdemo.film import pixels
@@ -16,14 +14,12 @@ from vitdemo.images import normalise
 from vitdemo.payload import data_url
 from vitdemo.runs import RunFolder
 from vitdemo.ui import fields, words
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach, title_of
 
 PARTS = ("validation", "test")
 MOST_CLASSES = 100_000
 TYPES = {"webp": "image/webp", "gif": "image/gif"}
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Closer:
@@ -64,7 +60,7 @@ class Closer:
         head = fields.choice(request, "head", ("mean",), default="mean") if named else fields.whole(request, "head", scene["heads"] - 1)
         content = filmstrip.animate(scene, frames, folder.steps(), subject=subject, layer=layer, head=head, kind=kind,
                                     seconds_per_frame=fields.number(request, "seconds", 5, least=0.1, default=0.6))
-        return {"name": f"vitdemo-{safe(title_of(folder.config()))}-film.{kind}", "type": TYPES[kind], "data": base64.b64encode(content).decode()}
+        return {"name": f"vitdemo-{filenames.plain(title_of(folder.config())) or 'run'}-film.{kind}", "type": TYPES[kind], "data": base64.b64encode(content).decode()}
 
     def _model(self, folder: RunFolder, run_id: str) -> Loaded | None:
         return self._reach.models.get(run_id) if folder.best.is_file() else None
@@ -99,8 +95,3 @@ def told(count: int, shown: int, loaded: Loaded | None, *, right: bool) -> str:
     if loaded and shown:
         maps = f", with what {reader_name(loaded.config)} of the best model reads in layer {loaded.config.depth}, the mean of its heads"
     return f"{pictures}{seen}{maps}."
-
-
-def safe(text: str) -> str:
-    """A text as part of a file's name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "run"

@@ -1,7 +1,6 @@
 """The lab's desk: what this host offers, what a run would be, and the orders about runs: start, stop, go on, delete."""
 
 import io
-from typing import Any
 
 from PIL import Image
 
@@ -10,15 +9,13 @@ from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.runs import RunError
 from vitdemo.ui import catalogue, fields, words
+from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import EXAMPLES, RECORDED
 from vitdemo.ui.orders import order, told
-from vitdemo.ui.reach import KNOWN, Reach
+from vitdemo.ui.reach import KNOWN, MINE, Reach
 
-MINE = 50                                       # runs that a browser remembers
 LONGEST_SIDE = 1024                             # of such a picture as it is kept, in pixels
 STARS = ("cat", "airplane", "horse")            # the example photos that a film of CIFAR-10 is about, unless somebody chose others
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Desk:

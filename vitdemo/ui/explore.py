@@ -1,7 +1,6 @@
 """The Explore tab: a picture in, and what the model makes of it out."""
 
 import logging
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,11 @@ from PIL import Image
 
 from vitdemo import data, settings
 from vitdemo.explain import explain
+from vitdemo.film import pixels
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
-from vitdemo.ui import viewer, words
+from vitdemo.ui import fields, viewer, words
 from vitdemo.ui.models import EXAMPLES, Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
@@ -57,16 +57,13 @@ def analyse(picture: str | Image.Image, run_id: str | None, models: Models, resu
     except (PictureError, RunError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
-        number = secrets.token_hex(3)
-        log.exception("analysis %s failed", number)
-        return viewer.message(words.UNEXPECTED.format(number=number), failed=True)
+        return viewer.message(fields.unexpected(log, "analysis", words.UNEXPECTED), failed=True)
 
 
 def random_test_picture(split: data.Part, generator: torch.Generator | None = None) -> tuple[Image.Image, str]:
     """One picture of a test part and its true label."""
     index = int(torch.randint(len(split.split), (1,), generator=generator))
-    pixels = split.split.images[index].permute(1, 2, 0).squeeze(2).numpy()  # grey pictures have no third axis
-    return Image.fromarray(pixels), split.classes[int(split.split.labels[index])]
+    return pixels(split.split.images[index]), split.classes[int(split.split.labels[index])]
 
 
 def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str, Any]:
@@ -132,10 +129,10 @@ def build(models: Models) -> Explore:
             if source not in NATIVE or not data.is_local(source):
                 return viewer.message(words.NO_TEST_PICTURES, failed=True), None
             size, channels = NATIVE[source]
-            pixels, label = random_test_picture(data.load_part(source, "test", size=size, channels=channels))
+            picked, label = random_test_picture(data.load_part(source, "test", size=size, channels=channels))
         except (data.DataError, RunError) as error:
             return viewer.message(str(error), failed=True), None
-        return analyse(pixels, run_id, models, results, truth=label), None
+        return analyse(picked, run_id, models, results, truth=label), None
 
     changed = picture.change(on_change, [picture, run], view, show_progress="minimal", api_visibility="private", **INFER)
     changed.failure(lambda: viewer.message(words.NOT_AN_UPLOAD, failed=True), None, view, api_visibility="private")

@@ -1,6 +1,8 @@
 """What a page, or anyone who poses as one, writes into a request: every field checked, every refusal one sentence."""
 
+import logging
 import math
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,10 @@ from vitdemo.ui.upload import inside_uploads
 
 KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")
 FUSIONS = ("mean", "min", "max")
+
+
+Request = dict[str, Any]                        # what a page asks
+Answer = dict[str, Any]                         # and what it is told
 
 
 class RequestError(ValueError):
@@ -175,6 +181,13 @@ def _token(value: dict[str, Any], explanation: Explanation, direction: str) -> i
         raise RequestError("nobody reads the average patch: it is no token, so choose one")
     token = None if value.get("token") is None else whole(value, "token", explanation.tokens - 1)
     return None if class_token and token == 0 and direction == "reads" else 0 if token is None and direction == "read_by" else token
+
+
+def unexpected(log: logging.Logger, what: str, text: str) -> str:
+    """The sentence `text` about an exception that nobody foresaw, with the number under which the log has its trace."""
+    number = secrets.token_hex(3)
+    log.exception("%s %s failed", what, number)
+    return text.format(number=number)
 
 
 def sentence(text: str) -> str:

@@ -5,18 +5,16 @@ from typing import Any
 from vitdemo.plan import EXPLAINED
 from vitdemo.runs import RunError, RunFolder, last_lines
 from vitdemo.ui import fields
+from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import RECORDED
-from vitdemo.ui.reach import Reach, source_title, title_of
+from vitdemo.ui.reach import MINE, Reach, source_title, title_of
 from vitdemo.ui.run_status import describe
 
 ROWS = 600                                      # log rows that travel at once; of more, every so-manieth and all with an accuracy
 FRAMES = 400                                    # frames of a film that travel at once
 POINTS = 300                                    # of a curve for comparing
 COMPARED = 8                                    # curves that are laid over each other
-LISTED = 50                                     # runs that a browser remembers
 NAMED = 100                                     # skipped files whose names travel
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Following:
@@ -51,7 +49,7 @@ class Following:
     def list(self, request: Request) -> Answer:
         """A browser's own runs, newest first, and which of them are no longer there."""
         found, gone = {}, []
-        for run_id in fields.runs(request, "mine", LISTED):
+        for run_id in fields.runs(request, "mine", MINE):
             try:
                 found[run_id] = self._entry(self._reach.folder(run_id), run_id)
             except RunError:

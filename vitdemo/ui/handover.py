@@ -15,13 +15,11 @@ from vitdemo import checkpoint
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import HeadsNeeded
 from vitdemo.ui import fields, words
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach
 
 KEPT_SECONDS = 1800                             # how long a file that was made for a download stays
 MOST_HEADS = 256
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Handover:

@@ -7,7 +7,6 @@ through `Slots`. Whoever knows a run's id, 128 random bits, may ask about it; no
 """
 
 import logging
-import secrets
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,7 @@ from vitdemo.settings import Settings
 from vitdemo.ui import fields, words
 from vitdemo.ui.closer import Closer
 from vitdemo.ui.desk import Desk
-from vitdemo.ui.fields import RequestError, sentence
+from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.following import Following
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.models import Models
@@ -29,8 +28,6 @@ from vitdemo.ui.reach import Reach
 from vitdemo.ui.slots import Busy, Slots
 
 log = logging.getLogger(__name__)
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Lab:
@@ -74,9 +71,7 @@ class Lab:
             return self._slow[question](request)
 
     def _unexpected(self) -> Answer:
-        number = secrets.token_hex(3)
-        log.exception("question %s failed", number)
-        return {"error": words.LAB_UNEXPECTED.format(number=number)}
+        return {"error": fields.unexpected(log, "question", words.LAB_UNEXPECTED)}
 
 
 def for_training(question: str, request: Request) -> bool:

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from vitdemo import data
 from vitdemo.child import environment
 from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
-from vitdemo.shelf import Shelf
 from vitdemo.ui import fields, words
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, order
 from vitdemo.ui.reach import Reach
 
@@ -25,8 +24,6 @@ FAILED_FOR = 20                                 # seconds before a measurement t
 LADDER = (("quick", 1.5), ("class", 6.0), ("break", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
 LOOK_FACTOR = 2.5                               # pictures looked at in the time of one learned from, where that was not measured
 SLOW = ("batch", "optimizer", "freeze", "stages", "stage_ends")             # the settings of a recipe that a pace depends on
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Measurement(NamedTuple):
@@ -44,7 +41,6 @@ class Offers:
         self._reach = reach
         self._command = command or measuring
         self._known: OrderedDict[str, Measurement] = OrderedDict()
-        self._shelf = Shelf(reach.scheduler.home)
         self._lock = threading.Lock()
         self._measuring = False
 
@@ -54,7 +50,7 @@ class Offers:
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
         preset = suggested(request, minutes)
         made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
-        found, busy = self.pace(made), self.busy()
+        found, busy = self.pace(made), self._reach.scheduler.busy()
         if found is None:
             return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
@@ -66,7 +62,7 @@ class Offers:
     def pace(self, made: Order) -> Measurement | None:
         """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what the
         recipe did on another machine, or 0 where nobody knows. Raises RequestError where it could not be timed."""
-        busy, key = self.busy(), key_of(made)
+        busy, key = self._reach.scheduler.busy(), key_of(made)
         with self._lock:
             known = self._known.get(key)
             if known and known.speed:
@@ -80,11 +76,6 @@ class Offers:
                 self._measuring = True
                 threading.Thread(target=self._measure, args=(key, made), name="pace", daemon=True).start()
             return None
-
-    def busy(self) -> bool:
-        """Whether a run is going on or waiting here."""
-        with self._lock:
-            return bool(self._shelf.live())
 
     def _measure(self, key: str, made: Order) -> None:
         found = Measurement(0.0, 0.0, 0.0)
@@ -100,7 +91,7 @@ class Offers:
         finally:
             with self._lock:
                 self._measuring = False
-                if not (found.speed and self._shelf.live()):                # a run that began meanwhile slowed it down: timed anew some time
+                if not (found.speed and self._reach.scheduler.busy()):                # a run that began meanwhile slowed it down: timed anew some time
                     self._known[key] = found._replace(time=time.monotonic())
                 while len(self._known) > KEPT:
                     self._known.popitem(last=False)

@@ -9,14 +9,13 @@ from vitdemo.plan import BUDGETS, TITLE_LENGTH, Plan, looks, plan
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.settings import Settings
 from vitdemo.ui import catalogue, fields, room, words
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Request, RequestError
 from vitdemo.ui.reach import Reach, Source, Start
 
 MANY = 5000                                     # pictures
 HURRY, QUICK_LOOK = 5.0, 0.02                   # minutes of a run that must not lose them to looks, and the share held out for those
 LOOKS = {False: 200, True: 40}                  # most looks of a run, on one's own machine and on a public host: no clock counts them
 OPTIMIZERS = {"muon": "Muon", "adamw": "AdamW", "adam": "Adam"}
-Request = dict[str, Any]
 
 
 class Order(NamedTuple):

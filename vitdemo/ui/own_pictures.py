@@ -4,12 +4,11 @@ import base64
 import binascii
 import re
 from pathlib import Path
-from typing import Any
 
 from vitdemo.payload import data_url
 from vitdemo.picturesets import PictureSet
 from vitdemo.ui import fields
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach
 
 CLASS_LENGTH = 40                               # letters of a class's name
@@ -19,8 +18,6 @@ IN_ALL = 240                                    # of all classes together
 MOST_INDEX = 10**6
 COUNTED_ONCE = "and is counted once"            # how the reason of a picture ends that is there twice
 DATA_URL = 12 * 10**6                           # characters of a picture that travels inside a request
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class OwnPictures:

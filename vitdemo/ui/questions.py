@@ -8,7 +8,6 @@ second at a time and is asked again until it is done.
 
 import base64
 import logging
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,15 +19,13 @@ from vitdemo.explain import explain, untrained
 from vitdemo.payload import payload
 from vitdemo.surgery import Surgery
 from vitdemo.ui import fields, operated, testing, words
-from vitdemo.ui.fields import RequestError, sentence
+from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.models import describe_box
 from vitdemo.ui.results import Gone, Kept, Results
 from vitdemo.ui.slots import Busy, Slots
 from vitdemo.ui.testing import Jobs, Occlusion, Trial, Way
 
 log = logging.getLogger(__name__)
-Request = dict[str, Any]
-Answer = dict[str, Any]
 RELATIVES = 4                                   # untrained twins and models without positions that are kept for all visitors together
 
 
@@ -66,9 +63,7 @@ class Questions:
         except RequestError as error:
             return {"error": sentence(str(error))}
         except Exception:
-            number = secrets.token_hex(3)
-            log.exception("question %s failed", number)
-            return {"error": words.UNEXPECTED.format(number=number)}
+            return {"error": fields.unexpected(log, "question", words.UNEXPECTED)}
 
     def _answer(self, request: Any) -> Answer:
         if not isinstance(request, dict):

@@ -1,22 +1,18 @@
 """The fair race: two runs, or two each over three seeds, that differ in one thing; what it takes is said first, who won is said at the end."""
 
-from typing import Any
 
 from vitdemo import races, settings
 from vitdemo.cnn import vit_parameters
 from vitdemo.plan import Plan
 from vitdemo.runs import RunFolder
 from vitdemo.ui import fields, room, words
-from vitdemo.ui.desk import MINE
-from vitdemo.ui.fields import RequestError
+from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.offers import Offers
 from vitdemo.ui.orders import Order, order
-from vitdemo.ui.reach import Reach, Source
+from vitdemo.ui.reach import MINE, Reach, Source
 
 SEEDS = (1, 3)                                  # how often a race is run
 STARTERS = 6                                    # runs of one race, at most
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Racing:

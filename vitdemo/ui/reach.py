@@ -13,6 +13,8 @@ from vitdemo.ui import fields, words
 from vitdemo.ui.fields import RequestError
 from vitdemo.ui.models import RECORDED, Models
 
+MINE = 50                                       # runs that a browser remembers
+
 
 class Source(NamedTuple):
     """Pictures to learn from."""

@@ -114,6 +114,13 @@ function setIndex(index) {
 // A number as people write it: "3,5" is 3.5. NaN where it is none.
 const numberOf = (text) => /^\s*-?(\d+([.,]\d*)?|[.,]\d+)(e-?\d+)?\s*$/i.test(text) ? Number(text.replace(",", ".")) : NaN;
 
+// The run's weights as a file; gives what is said of that.
+async function saveModel(run) {
+  const { name, url, bytes: size } = await ask({ question: "checkpoint", run });
+  saveAs(url, name);
+  return "Saved as " + name + " (" + (size / 1e6).toFixed(1) + " MB)";
+}
+
 const openInExplore = (run) => trigger("select", { run });
 
 const counted = (count, name) => count.toLocaleString("en") + " " + name + (count === 1 ? "" : name.endsWith("s") ? "es" : "s");

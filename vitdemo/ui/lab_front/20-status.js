@@ -115,9 +115,7 @@
   }
 
   async function save() {
-    const { name: file, bytes: size, url } = await ask({ question: "checkpoint", run: lab.id });
-    saveAs(url, file);
-    say("Saved as " + file + " (" + (size / 1e6).toFixed(1) + " MB). It says itself what it is: load it again here, or with the shell.");
+    say(await saveModel(lab.id) + ". It says itself what it is: load it again here, or with the shell.");
   }
 
   on("run", () => { more.setAttribute("aria-expanded", "false"); end = null; told = ""; stopping = null; fill(); });

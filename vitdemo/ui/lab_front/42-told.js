@@ -64,10 +64,7 @@
     for (const button of save) button.disabled = true;
     try {
       const answer = await ask({ question: "export", run: lab.id, kind, subject: film.subject, layer: film.layer, head: film.head, seconds: film.pace() });
-      const content = bytes(answer.data), url = URL.createObjectURL(new Blob([content], { type: answer.type }));
-      saveAs(url, answer.name);
-      setTimeout(() => URL.revokeObjectURL(url), 60000);
-      words.textContent = "Saved as " + answer.name + " (" + Math.max(1, Math.round(content.length / 1000)) + " kB).";
+      words.textContent = "Saved as " + answer.name + " (" + Math.max(1, Math.round(saveData(answer) / 1000)) + " kB).";
     } catch (failure) {
       words.textContent = failure.message;
       words.className = "vl-trouble";

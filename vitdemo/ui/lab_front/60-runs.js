@@ -76,9 +76,7 @@ function runItem(id, { tick, removed }) {
   }
 
   async function fetchCheckpoint() {
-    const { name, url, bytes: size } = await ask({ question: "checkpoint", run: id });
-    saveAs(url, name);
-    say("Saved as " + name + " (" + (size / 1e6).toFixed(1) + " MB): weights, settings, class names and where they come from in one file.");
+    say(await saveModel(id) + ": weights, settings, class names and where they come from in one file.");
   }
 
   async function goOn() { await ask({ question: "resume", run: id, mine: mine.known() }); emit("runs", mine.list()); choose(id); }

@@ -41,6 +41,14 @@ function saveAs(url, name) {
   link.remove();
 }
 
+// The browser saves { name, type, data (base64) }; gives the file's bytes.
+function saveData({ name, type, data }) {
+  const content = bytes(data), url = URL.createObjectURL(new Blob([content], { type }));
+  saveAs(url, name);
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  return content.length;
+}
+
 function picture(url) {
   return new Promise((resolve, reject) => { const image = new Image(); image.onload = () => resolve(image); image.onerror = reject; image.src = url; });
 }

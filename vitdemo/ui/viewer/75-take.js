@@ -10,13 +10,8 @@
     for (const button of buttons) button.disabled = true;
     try {
       const answer = await askAgain(about, { question: "take", kind, view: wish(), opacity: look.opacity, colours: look.colours, own_scale: look.own });
-      const raw = atob(answer.data), bytes = Uint8Array.from(raw, (letter) => letter.charCodeAt(0)), url = URL.createObjectURL(new Blob([bytes], { type: answer.type }));
-      const link = make("a", { href: url, download: answer.name });
-      document.body.append(link);
-      link.click();
-      link.remove();
-      setTimeout(() => URL.revokeObjectURL(url), 60000);
-      words.textContent = "Saved as " + answer.name + " (" + (bytes.length > 1e6 ? (bytes.length / 1e6).toFixed(1) + " MB" : Math.max(1, Math.round(bytes.length / 1e3)) + " kB") + ").";
+      const size = saveData(answer);
+      words.textContent = "Saved as " + answer.name + " (" + (size > 1e6 ? (size / 1e6).toFixed(1) + " MB" : Math.max(1, Math.round(size / 1e3)) + " kB") + ").";
     } catch (failure) {
       words.textContent = failure.message;
       words.className = "vd-trouble";
