@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from vitdemo import checkpoint
-from vitdemo.checkpoint import CheckpointError, list_checkpoints, load, save
+from vitdemo.checkpoint import CheckpointError, Stated, list_checkpoints, load, save
 from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.model import ViT
 from vitdemo.presets import SIZES
@@ -132,10 +132,45 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypa
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_loaded_model_does_not_hold_its_file_open(tmp_path):
+def test_a_disk_that_is_full_is_said_as_safetensors_says_it(tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(CheckpointError, match="^x.safetensors could not be written: No space left on device$"):
+        saved(tmp_path / "x.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_a_file_may_be_read_by_whom_its_owner_lets_read_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        saved(tmp_path / "x.safetensors")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.safetensors").stat().st_mode & 0o777 == 0o640
+
+
+def test_saving_leaves_the_model_as_it_was(tmp_path):
+    model = lively(CONFIG).train()
+    for tensor in model.parameters():
+        tensor.grad = torch.ones_like(tensor)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    saved(tmp_path / "x.safetensors", model)
+    assert model.training and all(p.requires_grad and p.grad is not None for p in model.parameters())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["ours", "safetensors", "pt", "legacy"])
+def test_a_loaded_model_does_not_hold_its_file_open(tmp_path, kind):
     path = tmp_path / "x.safetensors"
-    saved(path)
-    loaded = load(path)
+    model = saved(path)
+    if kind == "safetensors":
+        safetensors.torch.save_file(model.state_dict(), path)
+    elif kind != "ours":
+        torch.save(model.state_dict(), path, _use_new_zipfile_serialization=kind == "pt")
+    loaded = load(path, heads=2)
     maps = Path("/proc/self/maps")
     assert not maps.exists() or str(path) not in maps.read_text()
     before = {name: tensor.clone() for name, tensor in loaded.model.state_dict().items()}
@@ -163,6 +198,49 @@ def test_a_model_that_is_not_finite_is_not_saved(tmp_path):
         saved(tmp_path / "x.safetensors", model)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_one_number_that_is_not_finite_is_found_among_many(tmp_path, value):
+    state = dict(lively(CONFIG).state_dict())
+    state["blocks.1.mlp.fc2.weight"][3, 5] = value
+    torch.save(state, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match="blocks.1.mlp.fc2.weight holds numbers that are not finite"):
+        load(tmp_path / "x.pt", heads=2)
+
+
+def test_numbers_whose_sum_is_too_large_are_finite_all_the_same(tmp_path):
+    state = dict(lively(CONFIG).state_dict())
+    state["head.weight"] = torch.full((3, 10), 3e38)
+    torch.save(state, tmp_path / "x.pt")
+    assert torch.equal(load(tmp_path / "x.pt", heads=2).model.head.weight, state["head.weight"])
+
+
+def test_a_model_takes_no_more_memory_than_its_own_numbers(tmp_path):
+    state = dict(lively(CONFIG).state_dict())
+    state["head.weight"] = torch.randn(1000, 10)[7:10]                      # torch.save keeps all of what a part belongs to
+    torch.save(state, tmp_path / "x.pt")
+    loaded = load(tmp_path / "x.pt", heads=2)
+    assert loaded.bytes == 4 * sum(tensor.numel() for tensor in loaded.model.parameters()) < 4 * 10_000
+    assert torch.equal(loaded.model.head.weight, state["head.weight"])
+
+
+def test_what_others_say_of_a_file_is_heard_for_another_programs_and_not_for_ours(tmp_path):
+    model = lively(CONFIG.with_(eps=1e-3))
+    torch.save(model.state_dict(), tmp_path / "theirs.pt")
+    stated = Stated({"heads": 2, "eps": 1e-3, "image": 12}, NAMES, PICTURES, "a list")
+    loaded = load(tmp_path / "theirs.pt", stated=stated)
+    assert loaded.config == model.config.with_(mlp_dim=40) and loaded.classes == NAMES and loaded.preprocessing == PICTURES
+    with pytest.raises(CheckpointError, match="a list and the tensors disagree: depth is 3 in one and 2 in the other"):
+        load(tmp_path / "theirs.pt", stated=stated._replace(settings={"depth": 3}))
+    saved(tmp_path / "ours.safetensors")
+    assert load(tmp_path / "ours.safetensors", stated=stated).config == CONFIG
+
+
+def test_names_for_a_model_without_classes_are_nothing_to_note(tmp_path):
+    torch.save(lively(CONFIG.with_(classes=0)).state_dict(), tmp_path / "x.pt")
+    loaded = load(tmp_path / "x.pt", heads=2, stated=Stated(classes=NAMES))
+    assert loaded.classes == () and loaded.unnamed and not any("names" in note for note in loaded.provenance["notes"])
+
+
 def test_class_names_are_one_line_of_plain_text_each(tmp_path):
     rude = ("<b>\x1b[31m\nred\u202e\x00", "x" * 5000, "\t\r\n")
     saved(tmp_path / "x.safetensors", classes=("a", "b", "c"))
@@ -175,7 +253,7 @@ MODEL, PICTURE = CONFIG.to_json(), Preprocessing(size=12).to_json()
 
 
 @pytest.mark.parametrize(("entry", "value"), [
-    ("vitdemo", "2"), ("vitdemo", ""), ("vitdemo", DEEP),
+    ("vitdemo", "3"), ("vitdemo", ""), ("vitdemo", DEEP),
     ("config", None), ("config", ""), ("config", "[]"), ("config", "null"), ("config", "{"), ("config", DEEP), ("config", '{"x": 1}'),
     *(("config", json.dumps({**MODEL, **change})) for change in (
         {"dim": 10**9}, {"dim": 10**4000}, {"depth": 10**6}, {"depth": 3}, {"heads": 0}, {"heads": 3},
@@ -208,8 +286,41 @@ def test_a_header_that_lies_is_refused_in_one_short_sentence(tmp_path, entry, va
 
 def test_a_file_of_a_later_version_is_refused_politely(tmp_path):
     saved(tmp_path / "x.safetensors")
-    with pytest.raises(CheckpointError, match="format '2', this version reads format 1: update"):
-        load(edited(tmp_path / "x.safetensors", vitdemo="2", fingerprint=None))
+    with pytest.raises(CheckpointError, match="format '3', this version reads 1 and 2: update"):
+        load(edited(tmp_path / "x.safetensors", vitdemo="3", fingerprint=None))
+
+
+BIG = CONFIG.with_(image=(36, 48))              # more than 8 patches a side
+
+
+def test_a_large_models_fingerprint_is_of_a_small_image_and_the_format_says_so(tmp_path, monkeypatch):
+    assert checkpoint.small(CONFIG) == CONFIG.image and checkpoint.small(BIG) == (32, 32)
+    for config, version in ((CONFIG, "1"), (BIG, "2")):
+        saved(tmp_path / "x.safetensors", lively(config))
+        with safe_open(tmp_path / "x.safetensors", "pt") as file:
+            assert file.metadata()["vitdemo"] == version
+    seen = []
+    monkeypatch.setattr(ViT, "encode", lambda model, images, encode=ViT.encode: seen.append(images.shape) or encode(model, images))
+    load(tmp_path / "x.safetensors")
+    assert seen == [(1, 3, 32, 32)]
+
+
+@pytest.mark.parametrize("changes", [{}, {"classes": 0}, {"positions": "sinusoidal"}, {"registers": 2, "prefix_positions": 1}], ids=str)
+def test_a_wrong_head_count_in_a_large_models_file_is_noticed(tmp_path, changes):
+    config = BIG.with_(**changes)
+    saved(tmp_path / "x.safetensors", lively(config))
+    assert load(tmp_path / "x.safetensors").config == config
+    for heads in (1, 5):
+        with pytest.raises(CheckpointError, match="number of heads"):
+            load(edited(tmp_path / "x.safetensors", config=json.dumps(config.with_(heads=heads).to_json())))
+
+
+def test_files_of_the_first_format_whose_images_are_large_are_read_as_ever(tmp_path):
+    model = saved(tmp_path / "x.safetensors", lively(BIG))
+    older = edited(tmp_path / "x.safetensors", vitdemo="1", fingerprint=json.dumps(checkpoint.fingerprint(model)))
+    assert load(older).config == BIG
+    with pytest.raises(CheckpointError, match="does not answer as it did"):
+        load(edited(older, vitdemo="2"))
 
 
 def test_heads_given_for_a_file_that_says_them_must_agree(tmp_path):

@@ -1,5 +1,7 @@
 """Pictures explained without a page: the maps, and everything else that can be asked about an explanation, against loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,13 +15,20 @@ from vitdemo.images import PictureError, to_input
 from vitdemo.payload import payload
 
 KINDS = {"plain": {}, "registers": {"registers": 2}, "distilled": {"distilled": True}, "averaged": {"pool": "mean", "class_token": False},
-         "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0},
-         "uneven patches": {"patch": (4, 2), "image": (12, 10)}}
+         "averaged beside a class token": {"pool": "mean", "registers": 1}, "headless": {"classes": 0}, "class token and mean": {"head": "both"},
+         "uneven patches": {"patch": (4, 2), "image": (12, 10)}, "made for another grid": {"image": (16, 8)}}
+
+
+def of_kind(name: str) -> checkpoint.Loaded:
+    """A seeded model that looks at a grid of 3 x 5 patches, also where its own one is another."""
+    loaded = seeded(**KINDS[name])
+    rows, cols = loaded.config.patch
+    return replace(loaded, preprocessing=loaded.preprocessing.with_(size=(3 * rows, 5 * cols)))
 
 
 @pytest.fixture(params=KINDS)
 def result(request, photo) -> Explanation:
-    return explain(photo, seeded(**KINDS[request.param]))
+    return explain(photo, of_kind(request.param))
 
 
 def whole(result: Explanation) -> np.ndarray:
@@ -35,7 +44,7 @@ def whole(result: Explanation) -> np.ndarray:
 def start_of(result: Explanation) -> np.ndarray:
     """Who reads: token 0, or every patch alike."""
     config, start = result.loaded.config, np.zeros(result.tokens)
-    start[slice(config.prefix, None) if config.pool == "mean" else 0] = 1 / (config.patches if config.pool == "mean" else 1)
+    start[slice(config.prefix, None) if config.pool == "mean" else 0] = 1 / (15 if config.pool == "mean" else 1)
     return start
 
 
@@ -157,7 +166,7 @@ def logit_and_weights(result: Explanation, klass: int) -> tuple[torch.Tensor, li
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "headless"])
 @pytest.mark.parametrize("klass", [0, 2])
 def test_relevance_is_equations_5_and_6_without_the_identity(photo, kind, klass):
-    result = explain(photo, seeded(**KINDS[kind]))
+    result = explain(photo, of_kind(kind))
     logit, A = logit_and_weights(result, klass)
     assert logit.item() == pytest.approx(result.trace.logits[0, klass].item(), abs=1e-4)
     R = np.eye(result.tokens)
@@ -178,6 +187,7 @@ def test_relevance_differs_by_class_and_works_where_no_gradients_are_wanted(tiny
 
 
 def test_facts_are_those_of_the_whole_matrix(result):
+    assert result.grid == (3, 5)
     facts, A, config = result.facts(), whole(result), result.loaded.config
     row = np.einsum("t,lhts->lhs", start_of(result), A)
     entropy = -(row * np.log(row)).sum(2)

@@ -16,12 +16,13 @@ from vitdemo.model import ViT
 KINDS = {
     "class token": {}, "registers": {"registers": 2, "prefix_positions": 1}, "distilled": {"distilled": True},
     "mean of the patches": {"pool": "mean", "class_token": False, "norm_at": "pooled"},
-    "mean beside a class token": {"pool": "mean", "registers": 1},
+    "mean beside a class token": {"pool": "mean", "registers": 1}, "class token and mean": {"head": "both"},
+    "made for another grid": {"image": (16, 8)},
 }
 
 
 def random_model(config: ViTConfig) -> Loaded:
-    """A model with a 3 x 5 grid whose answers differ a lot from picture to picture."""
+    """A model whose answers differ a lot from picture to picture."""
     generator = torch.Generator().manual_seed(3)
     model = ViT(config, generator).eval()
     with torch.no_grad():
@@ -55,17 +56,16 @@ def blurred(tensor: torch.Tensor) -> torch.Tensor:
 def one_picture(loaded: Loaded, tensor: torch.Tensor, hidden: set[int], klass: int, how: str) -> float:
     """The class probability with some patches hidden, the slow and plain way."""
     config, model = loaded.config, loaded.model
-    rows, cols = config.grid
     if how == "drop":
-        kept = [p for p in range(rows * cols) if p not in hidden]
-        if not kept and config.pool == "mean":
-            kept = [rows * cols - 1]                                        # an average needs one patch
+        kept = [p for p in range(15) if p not in hidden]
+        if not kept and (config.pool == "mean" or config.head == "both"):
+            kept = [14]                                                     # an average needs one patch
         z = model.embed(tensor)
         z = torch.cat((z[:, :config.prefix], *(z[:, config.prefix + p, None] for p in kept)), dim=1)
         return model.classify(model.transform(z)).softmax(-1)[0, klass].item()
     picture, fill = tensor.clone(), blurred(tensor) if how == "blur" else None
     for p in hidden:
-        top, left = p // cols * 4, p % cols * 4
+        top, left = p // 5 * 4, p % 5 * 4
         for channel in range(3):
             picture[0, channel, top:top + 4, left:left + 4] = (
                 tensor[0, channel].mean() if fill is None else fill[0, channel, top:top + 4, left:left + 4])

@@ -31,6 +31,7 @@ PLACES = {
     "square": place((90, 90), (8, 8)), "aside": place((200, 300), (14, 14), down=0.1, across=0.9, fraction=0.6), "wide": place((20, 400), (8, 8)),
     "tall": place((400, 20), (8, 8)), "flat grid": place((60, 160), (4, 16)), "high grid": place((160, 60), (16, 4)),
     "flat patches": place((80, 80), (8, 4), patch=(8, 16)), "one patch": place((50, 40), (1, 1)),
+    "one row": place((10, 640), (1, 64)), "one column": place((640, 10), (64, 1)),
 }
 
 
@@ -190,7 +191,7 @@ def test_the_even_share_is_marked_only_where_the_scale_reaches_it_and_named_in_e
         assert len(bar.lines) == lines and bar.get_ylabel() == "\n".join(filter(None, ("u", text)))
 
 
-@pytest.mark.parametrize(("name", "heads"), [("square", 3), ("aside", 12), ("wide", 2), ("tall", 1), ("high grid", 5), ("flat grid", 4)])
+@pytest.mark.parametrize(("name", "heads"), [("square", 3), ("aside", 12), ("wide", 2), ("tall", 1), ("high grid", 5), ("flat grid", 4), ("one row", 3), ("one column", 12)])
 def test_the_words_of_a_layers_heads_fit_and_every_head_has_its_picture(name, heads):
     picture, geometry = PLACES[name]
     weights, _ = maps(1, heads, geometry.grid)
@@ -202,7 +203,8 @@ def test_the_words_of_a_layers_heads_fit_and_every_head_has_its_picture(name, he
 
 
 @pytest.mark.parametrize(("name", "layers", "heads", "own"), [
-    ("aside", 12, 12, True), ("square", 6, 3, False), ("wide", 2, 1, True), ("tall", 1, 2, False), ("flat grid", 3, 4, True), ("high grid", 2, 5, False), ("flat patches", 2, 2, False)])
+    ("aside", 12, 12, True), ("square", 6, 3, False), ("wide", 2, 1, True), ("tall", 1, 2, False), ("flat grid", 3, 4, True), ("high grid", 2, 5, False), ("flat patches", 2, 2, False),
+    ("one row", 6, 3, False), ("one row", 3, 2, True), ("one column", 3, 6, False), ("one column", 2, 12, True)])
 def test_a_sheet_shows_every_map_under_its_own_scale_and_no_word_is_cut_off(name, layers, heads, own):
     picture, geometry = PLACES[name]
     weights, prefix = maps(layers, heads, geometry.grid)

@@ -3,25 +3,13 @@
 import pytest
 import torch
 
+from parity import CONFIG, HUGGING_FACE, TORCHVISION, lively, renamed, state_of
 from vitdemo.checkpoint import CheckpointError, HeadsNeeded, load
-from vitdemo.config import Preprocessing, ViTConfig
-from vitdemo.model import ViT
+from vitdemo.config import Preprocessing
+from vitdemo.foreign import Stated, understand, with_heads
 
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 NAMES = ("zebra", "ant", "猫 cat")
-CONFIG = ViTConfig(image=12, patch=4, dim=10, depth=2, heads=2, classes=3)
-
-
-def lively(config: ViTConfig = CONFIG) -> ViT:
-    """A model none of whose parameters is near a special value, as after training."""
-    generator = torch.Generator().manual_seed(0)
-    model = ViT(config, generator).eval()
-    for tensor in model.parameters():
-        tensor.data.normal_(0.1, 0.5, generator=generator)
-    return model
-
-
-def state_of(config: ViTConfig = CONFIG) -> dict[str, torch.Tensor]:
-    return dict(lively(config).state_dict())
 
 
 # ---- tensors
@@ -36,7 +24,8 @@ def state_of(config: ViTConfig = CONFIG) -> dict[str, torch.Tensor]:
     ("head.weight", torch.zeros(3, 10, device="meta"), "not plain arrays"),
     ("head.weight", torch.zeros(3), r"shape \(3,\), but the model's settings make it \(3, 10\)"),
     ("head.weight", torch.tensor(1.0), "unexpected 'head.weight'"),
-    ("pos_embed", torch.zeros(7), "missing 'pos_embed'"),
+    ("pos_embed", torch.zeros(7), "missing 'pos_embed', a table of positions"),
+    ("pos_embed", torch.zeros(10, 10), r"pos_embed has the shape \(10, 10\), not \(1, rows, width\)"),
     ("pos_embed", torch.zeros(1, 12, 10), "12 rows, which are not 1 tokens in front and a square"),
     ("pos_embed", torch.zeros(1, 10, 9), "pos_embed has the shape"),
     ("patch_embed.proj.weight", torch.zeros(10, 48), r"not \(width, channels, rows, cols\)"),
@@ -44,7 +33,8 @@ def state_of(config: ViTConfig = CONFIG) -> dict[str, torch.Tensor]:
     ("patch_embed.proj.weight", torch.zeros(10, 5, 4, 4), "5 channels"),
     ("dist_token", torch.zeros(7), "unexpected 'reg_token'"),
     ("blocks.999999.norm1.weight", torch.zeros(10), "depth must lie between 1 and 256, not 1000000"),
-    ("blocks.1.attn.q_norm.weight", torch.zeros(5), r"unexpected 'blocks\.1\.attn\.q_norm\.weight'"),
+    ("blocks.1.attn.q_norm.weight", torch.zeros(5), r"not a plain ViT: norms of its queries and keys \('blocks\.1\.attn\.q_norm\.weight'"),
+    ("blocks.1.attn.sinks", torch.zeros(5), r"unexpected 'blocks\.1\.attn\.sinks'"),
     ("norm.weight", torch.full((10,), float("nan")), "norm.weight holds numbers that are not finite"),
     ("\x1b[31m\n" + "x" * 10**4, torch.zeros(1), r"unexpected '\\x1b\[31m\\nxxx"),
 ], ids=lambda value: str(value)[:30].replace("\n", " ").replace("\x1b", ""))
@@ -101,8 +91,12 @@ CASE_CONFIG = {"image_size": 12, "patch_size": 4, "in_chans": 3, "dim": 10, "dep
 @pytest.mark.parametrize("wrap", [
     lambda state: state, lambda state: {"model": state}, lambda state: {"state_dict": state, "epoch": torch.tensor(3)},
     lambda state: {"model_state_dict": state}, lambda state: {"model": {"state_dict": state}},
-    lambda state: {"student": {}, "teacher": state}, lambda state: {f"module.{name}": t for name, t in state.items()},
+    lambda state: {"student": {}, "teacher": state}, lambda state: {"predictor": {"x": torch.ones(3)}, "target_encoder": state},
+    lambda state: {f"module.{name}": t for name, t in state.items()},
     lambda state: {f"module._orig_mod.model.{n}": t for n, t in state.items()},
+    lambda state: {f"encoder.model.encoder.{n}": t for n, t in state.items()},
+    lambda state: {f"{'net.' if n[:5] == 'block' else 'module.encoder.' if n[:4] == 'norm' else ''}{n}": t for n, t in state.items()},
+    lambda state: {f"wrapped.inside.{n.replace('blocks.1.', 'blocks.1._orig_mod.module.')}": t for n, t in state.items()},
     lambda state: {"teacher": {f"backbone.{name}": t for name, t in state.items() if "head" not in name}
                    | {name: t for name, t in state.items() if "head" in name} | {"head.mlp.0.weight": torch.zeros(7)}},
     lambda state: {name: torch.nn.Parameter(tensor) for name, tensor in state.items()},
@@ -149,7 +143,7 @@ def test_a_config_beside_the_weights_gives_heads_and_class_names_in_order(tmp_pa
     ({"dim": 20}, "dim is 20 in one and 10"), ({"depth": 3}, "depth is 3 in one and 2"), ({"mlp_dim": 39}, "mlp_dim is 39 in one and 40"),
     ({"num_classes": 10}, "classes is 10 in one and 3"), ({"image_size": 16}, "10 rows, .* 16 x 16 pixels"),
     ({"num_heads": 3}, "shared by 3 heads"),
-    ({"num_heads": 0}, "heads must lie between 1"), ({"dim": 10**9}, "dim as a whole number from 0 to 8192"),
+({"num_heads": 0}, "heads must lie between 1"), ({"dim": 10**9}, "dim as a whole number from 0 to 8192"),
     ({"image_size": -4}, "image as a whole"),
     ({"num_heads": 10**300}, "heads as a whole"), ({"depth": "2"}, "depth as a whole"), ({"num_heads": True}, "heads as a whole"),
     ({"image_size": [12, 12, 12]}, "image as a whole"), ({"image_size": [[12], 12]}, "image as a whole"),
@@ -179,3 +173,74 @@ def test_class_names_that_do_not_fit_are_left_out_with_a_note(tmp_path, classes)
     loaded = load(tmp_path / "x.pt")
     assert loaded.classes == ("class 0", "class 1", "class 2")
     assert any("class names are not 3 texts" in note for note in loaded.provenance["notes"])
+
+
+# ---- what files beside the weights state
+
+
+def test_stated_settings_fill_in_what_no_tensor_shows():
+    state = state_of(CONFIG.with_(image=(8, 12), pool="mean"))
+    settings = {"image": [8, 12], "heads": 5, "eps": 1e-5, "pool": "mean", "dim": 10, "patch": 4, "mlp_dim": 0, "prefix_positions": -1}
+    stated = Stated(settings, NAMES, Preprocessing(size=(8, 12), mean=(0.4,) * 3), "config.json")
+    found = understand({"model": state, "classes": ["a"]}, stated)
+    assert found.config == CONFIG.with_(image=(8, 12), heads=5, eps=1e-5, pool="mean", mlp_dim=40)
+    assert found.heads == 5 and found.classes == NAMES and found.preprocessing == stated.preprocessing and found.notes == []
+    assert with_heads(found, None)[0] == found.config
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"dim": 20}, "config.json and the tensors disagree: dim is 20 in one and 10 in the other"),
+    ({"depth": 3}, "depth is 3 in one and 2"), ({"classes": 4}, "classes is 4 in one and 3"),
+    ({"mlp_dim": 39}, "mlp_dim is 39 in one and 40"), ({"registers": 4}, "registers is 4 in one and 0"),
+    ({"layer_scale": True}, "layer_scale is True in one and False"),
+    ({"qkv_bias": False}, "qkv_bias is False in one and True"), ({"patch": 6}, r"patch is \(6, 6\) in one and \(4, 4\)"),
+    ({"prefix_positions": 0}, "prefix_positions is 0 in one and 1"), ({"norm_at": "pooled"}, "norm_at is pooled in one and tokens"),
+    ({"distilled": True}, "distilled is True"), ({"image": 16}, "10 rows, .* an image of 16 x 16 pixels"),
+    ({"heads": 3}, "shared by 3 heads"),
+    ({"eps": 5.0}, "eps must lie between"),
+], ids=str)
+def test_stated_settings_that_contradict_the_tensors_are_refused_with_both_numbers(settings, message):
+    with pytest.raises(CheckpointError, match=message):
+        understand(state_of(), Stated(settings, source="config.json"))
+
+
+def test_a_config_in_the_file_and_a_stated_one_must_agree():
+    with pytest.raises(CheckpointError, match="the file's config and config.json disagree: heads is 2 and 5"):
+        understand({"model": state_of(), "config": CASE_CONFIG}, Stated({"heads": 5}, source="config.json"))
+
+
+def test_stated_pixels_that_fill_no_patch_do_not_count():
+    found = understand(state_of(), Stated({"image": 15}, preprocessing=Preprocessing(size=(15, 14))))
+    assert found.config.image == (12, 12) and found.preprocessing == Preprocessing(size=12)
+    assert any("15 x 14 pixels" in note and "12 x 12" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("state", "expected"), [
+    (state_of(), Preprocessing(size=12)),
+    (state_of(CONFIG.with_(image=96)), Preprocessing(size=96, crop_fraction=0.9)),
+    (state_of(CONFIG.with_(registers=4)), Preprocessing(size=12)),
+    (state_of(CONFIG.with_(channels=1)), Preprocessing(size=12, channels=1, mean=(0.5,), std=(0.5,))),
+    (state_of(CONFIG.with_(classes=0)), Preprocessing(size=12, mean=IMAGENET[0], std=IMAGENET[1], crop_fraction=0.9)),
+    (state_of(CONFIG.with_(classes=0, channels=1)), Preprocessing(size=12, channels=1, mean=(0.5,), std=(0.5,), crop_fraction=0.9)),
+    (state_of(CONFIG.with_(distilled=True)), Preprocessing(size=12, mean=IMAGENET[0], std=IMAGENET[1], crop_fraction=0.9)),
+    (state_of(CONFIG.with_(layer_scale=True)), Preprocessing(size=12, mean=IMAGENET[0], std=IMAGENET[1])),
+    (renamed(TORCHVISION), Preprocessing(size=12, mean=IMAGENET[0], std=IMAGENET[1], crop_fraction=0.875, interpolation="bilinear")),
+    (renamed(HUGGING_FACE), Preprocessing(size=12, interpolation="bilinear", fit="squash")),
+], ids=["timm", "96 px", "registers", "grey", "dino", "grey dino", "deit", "dinov2", "torchvision", "hugging face"])
+def test_preprocessing_that_nobody_states_is_what_such_models_usually_have_and_is_noted(state, expected):
+    found = understand(state)
+    assert found.preprocessing == expected
+    values = "mean and deviation 0.5" if expected.mean[0] == 0.5 else "ImageNet's mean and deviation"
+    assert [note for note in found.notes if "how pictures are prepared" in note and f"{values} are assumed" in note]
+
+
+# ---- heads
+
+
+@pytest.mark.parametrize(("dim", "depth", "first"), [(384, 12, 6), (1280, 32, 16), (320, 3, 5), (7, 2, 1), (48, 1, 1)])
+def test_likely_head_counts_come_first_and_all_divide_the_width(dim, depth, first):
+    found = understand(state_of(CONFIG.with_(dim=8)))._replace(config=CONFIG.with_(dim=dim, depth=depth, heads=1))
+    with pytest.raises(HeadsNeeded) as question:
+        with_heads(found, None)
+    assert question.value.choices[0] == first and all(dim % heads == 0 for heads in question.value.choices)
+    assert len(set(question.value.choices)) == len(question.value.choices)

@@ -1,10 +1,12 @@
-"""The training lab's door: every question answered as promised, refused in one sentence, within the owner's limits, from what is on disk."""
+"""The training lab's door: every question answered as promised, refused in one sentence, within the owner's limits, from what is on
+disk."""
 
 import base64
 import io
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,8 +30,8 @@ from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import carry_out
 from vitdemo.ui import catalogue, models, room, words
 from vitdemo.ui.following import thinned
-from vitdemo.ui.own_pictures import left_out
 from vitdemo.ui.reach import title_of
+from vitdemo.ui.slots import Slots
 
 SMALL = {"image": [12, 20], "patch": [4, 4], "dim": 10, "depth": 3, "heads": 2, "mlp_dim": 14, "batch": 16, "stages": [], "stage_ends": []}
 
@@ -77,7 +79,8 @@ def test_every_explained_setting_is_offered_with_a_range_that_the_configs_keep()
     assert set(listed) == set(EXPLAINED) - catalogue.ELSEWHERE
     for one in listed.values():
         assert one["kind"] in ("number", "whole", "choice", "switch", "list") and one["line"] and set(one["defaults"]) == set(PRESETS)
-        assert (one["kind"] in ("number", "whole", "list")) == (one["low"] is not None) and (one["kind"] == "choice") == bool(one["choices"])
+        assert (one["kind"] in ("number", "whole", "list")) == (one["low"] is not None)
+        assert (one["kind"] == "choice") == bool(one["choices"])
     free = TrainConfig(minutes=1, stages=(), stage_ends=())
     for name in ("batch", "lr", "momentum", "weight_decay", "warmup", "label_smoothing", "clip", "shift", "validation", "seed"):
         for edge in (listed[name]["low"], listed[name]["high"]):
@@ -89,11 +92,13 @@ def test_every_explained_setting_is_offered_with_a_range_that_the_configs_keep()
 def test_off_means_off(trained, tiny, tmp_path):
     visitor = Visitor(tmp_path, tiny, training=False)
     assert visitor.ask("hello")["off"] == words.TRAIN_OFF
-    for question, deed in (("offer", None), ("check", None), ("start", None), ("resume", None), ("race", None), ("set", "zip"), ("set", "new"), ("set", "add")):
+    for question, deed in (("offer", None), ("check", None), ("start", None), ("resume", None), ("race", None), ("set", "zip"),
+                           ("set", "new"), ("set", "add")):
         assert visitor.refused(question, kind="patch", run=UNKNOWN, minutes=1, data="cifar10", do=deed) == words.TRAIN_OFF
     other, run = trained
     shutil.copytree(other.folder(run).path, tmp_path / run)
-    assert visitor.ask("follow", run=run)["frames"] and visitor.ask("checkpoint", run=run)["bytes"] and visitor.ask("delete", run=run)["state"] == "deleted"
+    assert (visitor.ask("follow", run=run)["frames"] and visitor.ask("checkpoint", run=run)["bytes"]
+            and visitor.ask("delete", run=run)["state"] == "deleted")
 
 
 @pytest.mark.parametrize("changes", [{}, {"depth": 3}, {"pool": "mean", "class_token": False}, {"patch": [8, 8]}])
@@ -112,9 +117,11 @@ def test_check_of_a_fine_tuning_is_about_the_start(visitor, tiny):
     assert "keeps its shape" in visitor.refused("check", data="cifar10", minutes=1, start="box", changes={"depth": 2})
 
 
-NONSENSE = [None, True, -1, 1.5, 10**400, float("nan"), "", "x" * 5000, "../../etc/passwd", "<b>", "\ud800", [], [[]], ["a"] * 1000, {}, {"a": {"b": [1]}}]
+NONSENSE = [None, True, -1, 1.5, 10**400, float("nan"), "", "x" * 5000, "../../etc/passwd", "<b>", "\ud800", [], [[]], ["a"] * 1000, {},
+            {"a": {"b": [1]}}]
 FIELDS = {
-    "offer": ["minutes", "data", "preset", "model", "changes"], "check": ["preset", "model", "data", "minutes", "epochs", "steps", "changes", "start", "freeze"],
+    "offer": ["minutes", "data", "preset", "model", "changes"],
+    "check": ["preset", "model", "data", "minutes", "epochs", "steps", "changes", "start", "freeze"],
     "start": ["preset", "model", "data", "minutes", "epochs", "changes", "start", "freeze", "film", "title", "mine"],
     "stop": ["run"], "resume": ["run"], "delete": ["run"], "follow": ["run", "log", "film"], "list": ["mine"], "curves": ["runs"],
     "cell": ["run", "part", "truth", "answer"], "export": ["run", "kind", "subject", "layer", "head", "seconds"], "checkpoint": ["run"],
@@ -122,8 +129,10 @@ FIELDS = {
     "set": ["do", "set", "path", "klass", "index", "title", "data"],
 }
 GOOD = {
-    "offer": {"minutes": 1, "data": "cifar10"}, "check": {"minutes": 1, "data": "cifar10"}, "start": {"minutes": 1, "data": "cifar10", "mine": [UNKNOWN]},
-    "cell": {"part": "validation", "truth": 0, "answer": 0}, "export": {"kind": "webp"}, "race": {"kind": "patch", "minutes": 1, "data": "cifar10", "dry": True},
+    "offer": {"minutes": 1, "data": "cifar10"}, "check": {"minutes": 1, "data": "cifar10"},
+    "start": {"minutes": 1, "data": "cifar10", "mine": [UNKNOWN]},
+    "cell": {"part": "validation", "truth": 0, "answer": 0}, "export": {"kind": "webp"},
+    "race": {"kind": "patch", "minutes": 1, "data": "cifar10", "dry": True},
     "set": {"do": "get", "set": UNKNOWN}, "follow": {"log": 0, "film": 0},
 }
 
@@ -145,29 +154,62 @@ def test_nonsense_in_any_field_gets_an_answer_or_one_sentence(trained, question,
     visitor.scheduler.queue = 8
 
 
-@pytest.mark.parametrize("request_", [None, 7, "follow", [], {}, {"question": None}, {"question": "password"}, {"question": ["follow"]}, {"question": {"a": 1}}])
+@pytest.mark.parametrize("request_", [None, 7, "follow", [], {}, {"question": None}, {"question": "password"}, {"question": ["follow"]},
+                                      {"question": {"a": 1}}])
 def test_what_is_no_question_gets_one_sentence(visitor, request_):
     answer = visitor.lab.ask(request_)
     assert list(answer) == ["error"] and "server's log" not in answer["error"]
 
 
 def test_what_nobody_expected_gets_a_number_and_nothing_else(visitor, monkeypatch):
-    monkeypatch.setitem(visitor.lab._quick, "hello", lambda request: 1 / 0)
+    monkeypatch.setitem(visitor.lab._answers, "hello", lambda request: 1 / 0)
     assert words.LAB_UNEXPECTED.split("(")[0] in visitor.ask("hello")["error"]
-    monkeypatch.setitem(visitor.lab._quick, "hello", lambda request: int("/srv/secret"))
+    monkeypatch.setitem(visitor.lab._answers, "hello", lambda request: int("/srv/secret"))
     assert "secret" not in visitor.ask("hello")["error"]
+
+
+WORK = {  # by the work that a question makes: nothing to wait for, a slot, or the slot of the zips
+    "light": [("hello", {}), ("check", {}), ("check", {"start": ""}), ("offer", {}), ("race", {"dry": True}), ("stop", {}), ("resume", {}),
+              ("list", {}), ("follow", {}),
+              ("follow", {"do": "zip"}), ("check", {"do": "zip"})],
+    "slots": [("check", {"start": "box"}), ("offer", {"start": UNKNOWN}), ("race", {}), ("race", {"dry": 1}), ("start", {}),
+              ("delete", {}), ("curves", {}),
+              ("standing", {}), ("cell", {}), ("cell", {"do": "zip"}), ("export", {"do": "zip"}), ("checkpoint", {}), ("open", {}),
+              ("set", {"do": "add"}),
+              ("set", {"do": "get"}), ("set", {})],
+    "zips": [("set", {"do": "zip"})],
+}
+
+
+def test_who_stands_in_line_is_decided_by_the_work_that_a_question_makes(visitor, monkeypatch):
+    assert {question for asked in WORK.values() for question, _ in asked} == set(visitor.lab._answers)
+    for question in visitor.lab._answers:
+        monkeypatch.setitem(visitor.lab._answers, question, lambda request: {"answered": True})
+    for full in ("slots", "zips"):
+        lines = {"slots": Slots(working=1, waiting=0, patience=0.01), "zips": Slots(working=1, waiting=0, patience=0.01)}
+        visitor.lab._slots, visitor.lab._zips = lines["slots"], lines["zips"]
+        with lines[full].one(threading.Lock()):
+            for line, asked in WORK.items():
+                for question, given in asked:
+                    answer = visitor.ask(question, **given)
+                    busy, answered = answer.get("busy", False), answer.get("answered", False)
+                    assert (busy, answered) == (line == full, line != full), (full, question, given)
+        assert visitor.ask(WORK[full][0][0], **WORK[full][0][1]) == {"answered": True}      # and the line moves on
 
 
 # ---- orders and the owner's limits --------------------------------------------------------------------------------------
 
 
 def test_start_leaves_a_plan_and_the_film_pictures_in_a_queued_run(visitor):
-    films = [uploaded("one.png", picture_bytes(coloured("red", 1))), uploaded("photo.txt", picture_bytes(coloured("blue", 2, (3000, 900)), "JPEG"))]
-    run = visitor.ask("start", preset="class", data="cifar10", minutes=2, changes={"depth": 3, "seed": 5}, film=films, title="  Two \n words ", mine=[])["run"]
+    films = [uploaded("one.png", picture_bytes(coloured("red", 1))),
+             uploaded("photo.txt", picture_bytes(coloured("blue", 2, (3000, 900)), "JPEG"))]
+    run = visitor.ask("start", preset="class", data="cifar10", minutes=2, changes={"depth": 3, "seed": 5}, film=films,
+                      title="  Two \n words ", mine=[])["run"]
     folder = visitor.folder(run)
     config = folder.config()
     assert (config["vit"]["depth"], config["train"]["seed"], config["train"]["minutes"], config["title"]) == (3, 5, 2.0, "Two words")
-    assert config["train"]["threads"] == settings.training_threads() and config["train"]["evaluations"] == 8 and folder.status().state == "queued"
+    assert (config["train"]["threads"] == settings.training_threads() and config["train"]["evaluations"] == 8
+            and folder.status().state == "queued")
     kept = [Image.open(path) for path in sorted(folder.film.iterdir())]
     assert [image.format for image in kept] == ["PNG", "PNG"] and max(kept[1].size) == 1024
     assert np.array_equal(np.asarray(kept[0]), np.asarray(coloured("red", 1)))
@@ -188,7 +230,8 @@ def test_one_wrong_film_picture_and_nothing_is_started(visitor, tmp_path):
     link.unlink(missing_ok=True)
     link.symlink_to(secret)
     good = uploaded("good.png", picture_bytes(coloured("red", 1)))
-    for film in ([str(secret)], [str(link)], [good, "/etc/passwd"], [f"{get_upload_folder()}/../../etc/passwd"], ["\0"], [get_upload_folder()]):
+    for film in ([str(secret)], [str(link)], [good, "/etc/passwd"], [f"{get_upload_folder()}/../../etc/passwd"], ["\0"],
+                 [get_upload_folder()]):
         assert visitor.refused("start", data="cifar10", minutes=1, film=film) == words.NOT_UPLOADED
     assert "picture" in visitor.refused("start", data="cifar10", minutes=1, film=[uploaded("bad.png", b"hello")])
     assert "at most 6" in visitor.refused("start", data="cifar10", minutes=1, film=[good] * 7)
@@ -196,12 +239,16 @@ def test_one_wrong_film_picture_and_nothing_is_started(visitor, tmp_path):
 
 
 @pytest.mark.parametrize(("fields", "said"), [
-    ({"minutes": 61}, "60"), ({"minutes": 0}, "0.02"), ({"minutes": 1, "epochs": 1}, "not both"), ({"epochs": 1.5}, "whole"), ({"epochs": 0}, "whole"),
-    ({"minutes": 1, "changes": {"threads": 64}}, "no setting 'threads'"), ({"minutes": 1, "changes": {"minutes": 600}}, "no setting 'minutes'"),
-    ({"minutes": 1, "changes": {"classes": 5}}, "no setting 'classes'"), ({"minutes": 1, "changes": {"password": 5}}, "no setting 'password'"),
+    ({"minutes": 61}, "60"), ({"minutes": 0}, "0.02"), ({"minutes": 1, "epochs": 1}, "not both"), ({"epochs": 1.5}, "whole"),
+    ({"epochs": 0}, "whole"),
+    ({"minutes": 1, "changes": {"threads": 64}}, "no setting 'threads'"),
+    ({"minutes": 1, "changes": {"minutes": 600}}, "no setting 'minutes'"),
+    ({"minutes": 1, "changes": {"classes": 5}}, "no setting 'classes'"),
+    ({"minutes": 1, "changes": {"password": 5}}, "no setting 'password'"),
     ({"minutes": 1, "changes": {"evaluations": 500}}, "200 times"), ({"minutes": 1, "changes": {"heads": 5}}, "heads"),
     ({"minutes": 1, "model": "h/14"}, "memory"), ({"minutes": 1, "changes": {"image": [4096, 4096], "patch": [64, 64]}}, "memory"),
-    ({"minutes": 1, "preset": "nope"}, "preset"), ({"minutes": 1, "model": "nope"}, "model"), ({"minutes": 1, "data": UNKNOWN}, ""), ({"minutes": 1, "start": UNKNOWN}, "no such run"),
+    ({"minutes": 1, "preset": "nope"}, "preset"), ({"minutes": 1, "model": "nope"}, "model"), ({"minutes": 1, "data": UNKNOWN}, ""),
+    ({"minutes": 1, "start": UNKNOWN}, "no such run"),
     ({"minutes": 1, "data": "/etc"}, ""), ({"minutes": 1, "title": "x" * 61}, "60"),
 ])
 def test_what_may_not_be_is_refused_by_the_server(visitor, fields, said):
@@ -266,7 +313,8 @@ def test_the_first_answer_holds_everything_and_the_next_only_what_is_new(trained
     assert first["status"]["over"] and first["status"]["state"] == "finished" and first["status"]["progress"] == 1
     assert [frame["step"] for frame in first["frames"]] == [0, 8, 16, 24] and len(first["scene"]["subjects"]) == 1
     assert [row["step"] for row in first["rows"] if row["accuracy"] is not None] == [0, 8, 16, 24]
-    assert first["plan"]["title"] == "My first <run>" and dict(first["plan"]["settings"])["depth"] == 3 and first["plan"]["data"].startswith("CIFAR-10")
+    assert (first["plan"]["title"] == "My first <run>" and dict(first["plan"]["settings"])["depth"] == 3
+            and first["plan"]["data"].startswith("CIFAR-10"))
     assert first["can"] == {"open": True, "download": True, "resume": False} and first["test"]["n"] == 30
     again = visitor.ask("follow", run=run, log=first["log"], film=first["film"])
     assert again["rows"] == again["frames"] == [] and not {"scene", "plan", "test", "skipped"} & set(again)
@@ -325,7 +373,8 @@ def test_the_list_is_newest_first_and_has_every_setting(visitor):
         runs.append(run)
     answer = visitor.ask("list", mine=[*runs, runs[0]])
     assert [one["title"] for one in answer["runs"]] == ["run 1", "run 0"] and set(answer) == {"runs", "gone"}
-    assert answer["runs"][0]["settings"]["patch"] == [8, 8] and answer["runs"][1]["settings"]["depth"] == 6 and answer["runs"][0]["accuracy"] == pytest.approx(0.6)
+    assert (answer["runs"][0]["settings"]["patch"] == [8, 8] and answer["runs"][1]["settings"]["depth"] == 6
+            and answer["runs"][0]["accuracy"] == pytest.approx(0.6))
 
 
 def test_curves_are_the_logs(trained):
@@ -347,17 +396,14 @@ def test_curves_of_a_run_that_was_resumed_drop_the_steps_that_were_taken_again(v
 
 
 @pytest.mark.parametrize(("config", "title"), [
-    ({"title": "Mine", "train": {"minutes": 3}, "data": "cifar10"}, "Mine"), ({"train": {"minutes": 3.0}, "data": "cifar10"}, "3 minutes of CIFAR-10"),
-    ({"train": {"minutes": 1}, "data": "mnist"}, "1 minute of MNIST"), ({"train": {"minutes": 0, "epochs": 5}, "data": "mnist"}, "5 passes over MNIST"),
-    ({"train": {"steps": 500, "epochs": 0}, "data": "mnist"}, "500 steps of MNIST"), ({"preset": "class", "data": "mnist"}, "class, MNIST"), ({}, "a model")])
+    ({"title": "Mine", "train": {"minutes": 3}, "data": "cifar10"}, "Mine"),
+    ({"train": {"minutes": 3.0}, "data": "cifar10"}, "3 minutes of CIFAR-10"),
+    ({"train": {"minutes": 1}, "data": "mnist"}, "1 minute of MNIST"),
+    ({"train": {"minutes": 0, "epochs": 5}, "data": "mnist"}, "5 passes over MNIST"),
+    ({"train": {"steps": 500, "epochs": 0}, "data": "mnist"}, "500 steps of MNIST"),
+    ({"preset": "class", "data": "mnist"}, "class, MNIST"), ({}, "a model")])
 def test_a_run_without_a_name_is_called_by_its_length_and_its_pictures(config, title):
     assert title_of(config) == title
-
-
-def test_what_a_set_left_out_is_counted_also_beyond_what_is_listed():
-    lines = ("a.txt: it is no picture", "b.png: it is the same picture as c.png, and is counted once", "and 40 more")
-    assert left_out(lines) == {"skipped": ["a.txt: it is no picture"], "skipped_count": 41, "duplicates_count": 1}
-    assert left_out(()) == {"skipped": [], "skipped_count": 0, "duplicates_count": 0}
 
 
 # ---- a closer look ------------------------------------------------------------------------------------------------------
@@ -374,7 +420,8 @@ def test_the_film_is_what_explain_says_of_the_same_weights(trained):
     steps = [row["step"] for row in answer["rows"] if round(row.get("epoch", -1), 3) == kept.provenance["epochs"]]
     best = next(frame for frame in answer["frames"] if frame["step"] in steps)
     result = explain(image_of(answer["scene"]["subjects"][0]["seen"]), kept)
-    assert [[i, share] for i, share in best["subjects"][0]["top"]] == [[i, pytest.approx(float(result.probabilities[i]), abs=2e-5)] for i in result.leading(3)]
+    assert [[i, share] for i, share in best["subjects"][0]["top"]] == [[i, pytest.approx(float(result.probabilities[i]), abs=2e-5)]
+                                                                       for i in result.leading(3)]
     reads = unpacked(best["subjects"][0]["reads"])
     assert reads.shape == (3, 2, 16) and np.abs(reads - result.reads()).max() < reads.max() / 255
 
@@ -389,7 +436,8 @@ def test_the_pictures_of_a_cell_are_counted_by_the_report_and_their_maps_are_tho
     for truth in range(3):
         for called in range(3):
             cell = visitor.ask("cell", run=run, part=part, truth=truth, answer=called)
-            assert cell["count"] == confusion[truth][called] and cell["shown"] == len(cell["pictures"]) <= 12 and cell["layer"] == 3 and cell["sentence"]
+            assert (cell["count"] == confusion[truth][called] and cell["shown"] == len(cell["pictures"]) <= 12 and cell["layer"] == 3
+                    and cell["sentence"])
             for one in cell["pictures"]:
                 result = explain(image_of(one["picture"]), loaded)
                 shares = np.frombuffer(base64.b64decode(one["map"]["data"]), np.uint8).reshape(one["map"]["rows"], one["map"]["cols"])
@@ -416,7 +464,8 @@ def test_the_maps_of_a_cell_are_the_mean_of_the_last_layers_heads(visitor, tiny)
         maps = explain(image_of(one["picture"]), tiny).attention
         drawn = np.frombuffer(base64.b64decode(one["map"]["data"]), np.uint8).reshape(3, 5) / 255 * one["map"]["high"]
         assert np.abs(drawn - maps[-1].mean(0)).max() < one["map"]["high"] / 500
-        assert np.abs(drawn - maps[-1].max(0)).max() > one["map"]["high"] / 50 and np.abs(drawn - maps[0].mean(0)).max() > one["map"]["high"] / 50
+        assert (np.abs(drawn - maps[-1].max(0)).max() > one["map"]["high"] / 50
+                and np.abs(drawn - maps[0].mean(0)).max() > one["map"]["high"] / 50)
 
 
 def saved(loaded, folder: Path) -> Path:
@@ -437,7 +486,8 @@ def test_the_film_is_taken_home(trained, kind):
     visitor, run = trained
     taken = visitor.ask("export", run=run, kind=kind, subject=0, layer=1, head=1)
     image = Image.open(io.BytesIO(base64.b64decode(taken["data"])))
-    assert image.format == kind.upper() and image.n_frames == 4 and taken["name"] == f"vitdemo-my-first-run-film.{kind}" and taken["type"] == f"image/{kind}"
+    assert (image.format == kind.upper() and image.n_frames == 4 and taken["name"] == f"vitdemo-my-first-run-film.{kind}"
+            and taken["type"] == f"image/{kind}")
     for wrong in ({"layer": 3}, {"head": 2}, {"subject": 1}, {"head": "max"}, {"kind": "mp4"}):
         assert visitor.refused("export", run=run, **wrong)
 
@@ -503,14 +553,17 @@ def test_a_file_that_does_not_say_its_heads_is_asked_about(visitor):
 def test_a_checkpoint_that_lies_about_its_data_reveals_no_file(visitor, tmp_path):
     made, path = seeded(), tmp_path / "lies.safetensors"
     checkpoint.save(path, made.model, classes=made.classes, preprocessing=made.preprocessing,
-                    provenance={"data": "/etc/passwd", "model": ["x"], "test_accuracy": 7.5, "train": {"minutes": "x"}, "date": "\u202e<i>"})
+                    provenance={"data": "/etc/passwd", "model": ["x"], "test_accuracy": 7.5, "train": {"minutes": "x"},
+                                "date": "\u202e<i>"})
     run = visitor.ask("open", path=uploaded("lies.safetensors", path.read_bytes()))["run"]
     [entry] = visitor.ask("list", mine=[run])["runs"]
     assert entry["data"] == entry["preset"] == "" and entry["test"] is None and "passwd" not in json.dumps(entry)
     assert "\u202e" not in visitor.ask("follow", run=run)["plan"]["about"]
 
 
-@pytest.mark.parametrize(("name", "content"), [("empty.safetensors", b""), ("text.pt", b"hello"), ("cut.safetensors", b"\x10\0\0\0\0\0\0\0{\"a\":"), ("page.pt", b"<!doctype html>")])
+@pytest.mark.parametrize(("name", "content"),
+                         [("empty.safetensors", b""), ("text.pt", b"hello"), ("cut.safetensors", b"\x10\0\0\0\0\0\0\0{\"a\":"),
+                          ("page.pt", b"<!doctype html>")])
 def test_a_file_that_is_no_checkpoint_gets_one_sentence(visitor, name, content):
     assert name in visitor.refused("open", path=uploaded(name, content)).lower()
 

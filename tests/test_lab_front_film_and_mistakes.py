@@ -23,9 +23,12 @@ const clip = (list, from, to) => structuredClone(list.slice(from, to));
 window.ask = async (r) => {
   asked.push(r);
   const w = window.world;
-  if (r.question === "hello") return { training: true, off: "", max_minutes: 60, threads: 1, machine: "", public: false, presets: [], sizes: [], data: [], settings: [], races: [], recorded: w.recorded };
-  if (r.question === "follow") return { status: { over: w.over, state: w.over ? "finished" : "running", progress: 1, seconds: 9, head: "" }, rows: clip(w.rows, r.log), log: w.rows.length,
-    frames: clip(w.frames, r.film, w.upto), film: w.upto, scene: r.film ? undefined : structuredClone(w.scene), plan: { title: r.run, settings: [] }, can: {}, skipped: [], test: w.over ? w.test : null };
+  if (r.question === "hello") return { training: true, off: "", max_minutes: 60, threads: 1, machine: "", public: false, presets: [],
+    sizes: [], data: [], settings: [], races: [], recorded: w.recorded };
+  if (r.question === "follow") return { status: { over: w.over, state: w.over ? "finished" : "running", progress: 1, seconds: 9, head: "" },
+    rows: clip(w.rows, r.log), log: w.rows.length,
+    frames: clip(w.frames, r.film, w.upto), film: w.upto, scene: r.film ? undefined : structuredClone(w.scene),
+    plan: { title: r.run, settings: [] }, can: {}, skipped: [], test: w.over ? w.test : null };
   if (r.question === "cell" && !w.broken) return w.cell;
   if (r.question === "export" && !w.broken) return { name: "film." + r.kind, type: "image/" + r.kind, data: btoa("film") };
   if (r.question === "list") return { runs: [], gone: [] };
@@ -43,12 +46,14 @@ def reads(look: int, subject: int) -> np.ndarray:
 
 def packed(weights: np.ndarray) -> dict:
     highs = weights.max(-1, keepdims=True)
-    return {"shape": list(weights.shape), "highs": highs.ravel().tolist(), "data": base64.b64encode(np.round(255 * weights / highs).astype(np.uint8).tobytes()).decode()}
+    return {"shape": list(weights.shape), "highs": highs.ravel().tolist(),
+            "data": base64.b64encode(np.round(255 * weights / highs).astype(np.uint8).tobytes()).decode()}
 
 
 def report(confusion: list) -> dict:
     return {"confusion": confusion, "per_class": [row[i] / sum(row) for i, row in enumerate(confusion)], "ece": 0.071,
-            "calibration": [[0, None, None]] * 3 + [[10, 0.35, 0.5], [0, None, None], [12, 0.55, 0.5], [0, None, None], [0, None, None], [8, 0.85, 0.75], [0, None, None]]}
+            "calibration": [[0, None, None]] * 3
+            + [[10, 0.35, 0.5], [0, None, None], [12, 0.55, 0.5], [0, None, None], [0, None, None], [8, 0.85, 0.75], [0, None, None]]}
 
 
 def frame(look: int) -> dict:
@@ -56,35 +61,47 @@ def frame(look: int) -> dict:
     accuracy = sum(row[i] for i, row in enumerate(confusion)) / 30
     shares = [1 / 3] * 3 if look == 0 else [0.2 + 0.1 * look, 0.3, 0.5 - 0.1 * look]
     top = sorted(enumerate(shares), key=lambda pair: -pair[1])
-    return {"step": 20 * look, "epoch": 0.5 * look, "seconds": 3.0 * look, "progress": look / (LOOKS - 1), "loss": 2 - 0.4 * look if look else None, "accuracy": accuracy, "standard_error": 0.08, "n": 30,
-            "subjects": [{"top": [list(pair) for pair in top], "reads": packed(reads(look, i))} for i in range(2)], "watched": [], "filters": None, "positions": None, "report": report(confusion)}
+    return {"step": 20 * look, "epoch": 0.5 * look, "seconds": 3.0 * look, "progress": look / (LOOKS - 1),
+            "loss": 2 - 0.4 * look if look else None, "accuracy": accuracy, "standard_error": 0.08, "n": 30,
+            "subjects": [{"top": [list(pair) for pair in top], "reads": packed(reads(look, i))} for i in range(2)], "watched": [],
+            "filters": None, "positions": None, "report": report(confusion)}
 
 
 @pytest.fixture(scope="module")
 def world(photo) -> dict:
     """A finished run of four looks at the photo, of which rows 10 to 190 of 200 are seen, and at a green square."""
     square = coloured("green", 1)
-    subjects = [{"name": "four quarters", "picture": data_url(Image.open(photo), "JPEG"), "height": 200, "width": 300, "crop": [10, 0, 190, 300], "seen": data_url(square, "PNG"), "truth": 0},
-                {"name": "square", "picture": data_url(square, "PNG"), "height": 32, "width": 32, "crop": [0, 0, 32, 32], "seen": data_url(square, "PNG"), "truth": None}]
-    scene = {"classes": NAMES, "layers": L, "heads": H, "rows": 3, "cols": 5, "prefix": 1, "prefix_names": ["class token"], "reader": "the class token", "patch": [4, 4], "subjects": subjects, "watched": []}
+    subjects = [{"name": "four quarters", "picture": data_url(Image.open(photo), "JPEG"), "height": 200, "width": 300,
+                 "crop": [10, 0, 190, 300], "seen": data_url(square, "PNG"), "truth": 0},
+                {"name": "square", "picture": data_url(square, "PNG"), "height": 32, "width": 32, "crop": [0, 0, 32, 32],
+                 "seen": data_url(square, "PNG"), "truth": None}]
+    scene = {"classes": NAMES, "layers": L, "heads": H, "rows": 3, "cols": 5, "prefix": 1, "prefix_names": ["class token"],
+             "reader": "the class token", "patch": [4, 4], "subjects": subjects, "watched": []}
     tested = report([[20, 0, 0], [0, 15, 5], [0, 5, 15]])
     tested |= {"accuracy": 50 / 60, "standard_error": 0.048, "n": 60, "classes": NAMES, "per_class": {}}
     cell = {"count": 7, "shown": 2, "layer": 3, "sentence": "Two of them are shown.", "pictures": [
-        {"picture": data_url(square, "PNG"), "confidence": confidence, "map": {"rows": 2, "cols": 4, "high": high, "data": base64.b64encode(bytes([255, 0, 0, 0, 0, 0, 0, 128])).decode()}} for confidence, high in ((0.91, 0.4), (0.62, 0.2))]}
+        {"picture": data_url(square, "PNG"), "confidence": confidence,
+         "map": {"rows": 2, "cols": 4, "high": high,
+                 "data": base64.b64encode(bytes([255, 0, 0, 0, 0, 0, 0, 128])).decode()}}
+        for confidence, high in ((0.91, 0.4), (0.62, 0.2))]}
     frames = [frame(look) for look in range(LOOKS)]
-    rows = [{"step": step, "images": step, "epoch": step / 40, "progress": step / 60, "seconds": step * 0.15, "loss": 2 - step / 60, "accuracy": None} for step in range(1, 61)]
-    return {"scene": scene, "frames": frames, "rows": rows, "test": tested, "cell": cell, "over": True, "upto": LOOKS, "recorded": True, "broken": False}
+    rows = [{"step": step, "images": step, "epoch": step / 40, "progress": step / 60, "seconds": step * 0.15, "loss": 2 - step / 60,
+             "accuracy": None} for step in range(1, 61)]
+    return {"scene": scene, "frames": frames, "rows": rows, "test": tested, "cell": cell, "over": True, "upto": LOOKS, "recorded": True,
+            "broken": False}
 
 
 @pytest.fixture
 def lab(browser, world):
-    """Opens a page with the lab's core, the film and the mistakes alone; `changes` to the world the server tells of. Nothing may complain."""
+    """Opens a page with the lab's core, the film and the mistakes alone; `changes` to the world the server tells of. Nothing may
+    complain."""
     tabs = []
 
     def open_lab(width: int = 1440, shown: str | None = ID, **changes) -> Page:
         tab = watched(browser.new_context(viewport={"width": width, "height": 900}))
         tabs.append(tab)
-        tab.route("http://lab.test/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=page({**world, **changes}, shown)))
+        tab.route("http://lab.test/",
+                  lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=page({**world, **changes}, shown)))
         tab.goto("http://lab.test/")
         return tab
 
@@ -96,16 +113,21 @@ def lab(browser, world):
 
 
 def page(world: dict, shown: str | None) -> str:
-    own = [path for path in sorted((front.FOLDER / front.LAB).glob("*.js")) if path.name[:2] in ("00", "05", "40", "41", "42", "50", "51", "52", "99")]
+    own = [path for path in sorted((front.FOLDER / front.LAB).glob("*.js"))
+           if path.name[:2] in ("00", "05", "40", "41", "42", "50", "51", "52", "99")]
     script = "\n".join(path.read_text(encoding="utf-8") for path in [*sorted((front.FOLDER / "shared").glob("*.js")), *own])
     tables = {name: colormaps[name](np.linspace(0, 1, 256), bytes=True)[:, :3].tolist() for name in front.COLOURS}
     script = script.replace('"COLOURS"', json.dumps(tables))
     stored = json.dumps([shown] if shown else [])
-    return f"""<!doctype html><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>:root {{ {front.LIGHT} --body-text-color: #111; --body-text-color-subdued: #555; --border-color-primary: #ddd;
---background-fill-primary: #fff; --background-fill-secondary: #f4f4f4; }} #e {{ {front.style(front.LAB)} }}</style><div id="e">{front.page(front.LAB)}</div>
-<script>localStorage.setItem("vitdemo-runs", {json.dumps(stored)}); localStorage.setItem("vitdemo-shown", {json.dumps(shown or "")}); window.world = {json.dumps(world)}; {FAKE}
+    return f"""<!doctype html><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+<style>:root {{ {front.LIGHT} --body-text-color: #111; --body-text-color-subdued: #555; --border-color-primary: #ddd;
+--background-fill-primary: #fff; --background-fill-secondary: #f4f4f4; }} #e {{ {front.style(front.LAB)} }}</style>
+<div id="e">{front.page(front.LAB)}</div>
+<script>localStorage.setItem("vitdemo-runs", {json.dumps(stored)}); localStorage.setItem("vitdemo-shown", {json.dumps(shown or "")});
+window.world = {json.dumps(world)}; {FAKE}
 (function (element, props, server, watch, trigger, upload) {{ {script}
-window.lab = lab; window.lookNow = lookNow; }})(document.getElementById("e"), {{ value: null }}, {{ ask: window.ask }}, () => {{}}, () => {{}}, () => {{}});</script>"""
+window.lab = lab; window.lookNow = lookNow; }})(document.getElementById("e"), {{ value: null }}, {{ ask: window.ask }},
+() => {{}}, () => {{}}, () => {{}});</script>"""
 
 
 def at(tab: Page, look: int) -> None:
@@ -281,7 +303,8 @@ def test_the_matrix_is_walked_by_keys_and_opens_the_pictures_of_a_cell(lab):
     expect(cells).to_have_count(9)
     assert [text.split()[0] for text in cells.all_inner_texts()] == [str(count) for row in CONFUSION[1] for count in row]
     expect(cells.nth(7)).to_have_attribute("aria-label", "red taken for green: 2 of 10 (20%)")
-    assert cells.nth(1).evaluate("c => getComputedStyle(c).backgroundColor") != cells.nth(7).evaluate("c => getComputedStyle(c).backgroundColor")
+    colour = "c => getComputedStyle(c).backgroundColor"
+    assert cells.nth(1).evaluate(colour) != cells.nth(7).evaluate(colour)
     cells.first.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         tab.keyboard.press(key)
@@ -291,7 +314,8 @@ def test_the_matrix_is_walked_by_keys_and_opens_the_pictures_of_a_cell(lab):
     tab.keyboard.press("Enter")
     pictures = tab.locator(".vl-wrong-pictures figure")
     expect(pictures).to_have_count(2)
-    assert tab.evaluate("asked.find((one) => one.question === 'cell')") == {"question": "cell", "run": ID, "part": "validation", "truth": 2, "answer": 1}
+    assert tab.evaluate("asked.find((one) => one.question === 'cell')") == {"question": "cell", "run": ID, "part": "validation",
+                                                                            "truth": 2, "answer": 1}
     assert pictures.all_inner_texts() == ["91% sure", "62% sure"]
     expect(tab.locator(".vl-cell-pane .vl-bar")).to_contain_text("0.400")
     corner = "canvas => Array.from(canvas.getContext('2d').getImageData(8, 8, 1, 1).data).slice(0, 3)"
@@ -328,7 +352,8 @@ def test_the_test_part_stays_closed_until_the_run_is_over(lab):
 def test_the_reliability_diagram_has_its_counts_and_the_calibration_error(lab):
     tab = lab()
     pane = tab.locator(".vl-reliability-pane")
-    expect(pane).to_contain_text("On average it is 56% sure and 80% right: it is better than it believes. Expected calibration error (ECE): 7.1 percentage points.")
+    expect(pane).to_contain_text("On average it is 56% sure and 80% right: it is better than it believes. "
+                                 "Expected calibration error (ECE): 7.1 percentage points.")
     assert tab.locator(".vl-rel-number").all_text_contents() == ["0", "0", "0", "10", "0", "12", "0", "0", "8", "0"]
     bars = [float(bar.get_attribute("height")) for bar in tab.locator(".vl-rel-bar").all()]
     assert len(bars) == 3 and bars[2] / bars[0] == pytest.approx(1.5)
@@ -363,14 +388,16 @@ def test_a_phone_sees_all_of_it_without_scrolling_sideways(lab):
     tab.get_by_role("button", name="green taken for blue: 1").click()
     expect(tab.locator(".vl-wrong-pictures figure")).to_have_count(2)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    low = [(button.inner_text(), box["height"]) for button in tab.locator(".vl-under button").all() if (box := button.bounding_box()) and box["height"] < 36]
+    low = [(button.inner_text(), box["height"]) for button in tab.locator(".vl-under button").all() if (box := button.bounding_box())
+           and box["height"] < 36]
     assert low == []
     assert track(tab).bounding_box()["y"] < tab.locator(".vl-wall").bounding_box()["y"]      # the scrubber stands under the picture
 
 
 def test_names_are_text_and_nothing_else(lab, world):
     nasty = '<img src=x onerror="document.body.dataset.hit=1">'
-    scene = {**world["scene"], "classes": [nasty, "${alert(1)}", "c" * 200], "subjects": [{**one, "name": nasty} for one in world["scene"]["subjects"]]}
+    scene = {**world["scene"], "classes": [nasty, "${alert(1)}", "c" * 200],
+             "subjects": [{**one, "name": nasty} for one in world["scene"]["subjects"]]}
     tab = lab(scene=scene, cell={**world["cell"], "sentence": nasty})
     tab.get_by_role("gridcell").nth(1).click()
     expect(tab.locator(".vl-cell-pane")).to_contain_text(nasty)

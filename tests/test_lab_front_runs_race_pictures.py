@@ -51,7 +51,8 @@ def lab(browser, server):
         context = browser.new_context(permissions=["camera"], **({"viewport": {"width": 1440, "height": 900}} | options))
         contexts.append(context)
         kept = {"vitdemo-runs": list(runs)} | ({"vitdemo-race": race} if race else {})
-        context.add_init_script(f"if (!localStorage.getItem('seeded')) {{ const kept = {json.dumps(kept)}; for (const name in kept) localStorage.setItem(name, JSON.stringify(kept[name])); "
+        context.add_init_script(f"if (!localStorage.getItem('seeded')) {{ const kept = {json.dumps(kept)}; "
+                                "for (const name in kept) localStorage.setItem(name, JSON.stringify(kept[name])); "
                                 "localStorage.setItem('vitdemo-shown', ''); localStorage.setItem('seeded', 'once'); }")
         tab = watched(context)
         tab.goto(server[0])
@@ -75,14 +76,16 @@ def unfold(tab: Page, title: str) -> None:
 def made(server, tiny, title, accuracy=0.5, *, state="finished", race=None, **changes) -> str:
     """The id of a run as it is when it is over."""
     scheduler = server[1].scheduler
-    run = scheduler.submit(plan(preset="class", data="cifar10", minutes=1, changes={"threads": 1, **changes}, title=title, race=race).to_json())
+    run = scheduler.submit(plan(preset="class", data="cifar10", minutes=1, changes={"threads": 1, **changes}, title=title,
+                                race=race).to_json())
     end(scheduler.read(run), tiny, accuracy, state)
     return run
 
 
 def end(folder, tiny, accuracy, state="finished") -> None:
     for look in range(1, 4):
-        folder.log({"step": 10 * look, "seconds": 20.0 * look, "loss": 2.0 / look, "accuracy": accuracy * look / 3, "look": {"n": 2500, "standard_error": 0.01, "ece": 0.1}})
+        folder.log({"step": 10 * look, "seconds": 20.0 * look, "loss": 2.0 / look, "accuracy": accuracy * look / 3,
+                    "look": {"n": 2500, "standard_error": 0.01, "ece": 0.1}})
     checkpoint.save(folder.best, tiny.model, classes=list(COLOURS), preprocessing=tiny.preprocessing, provenance={})
     folder.write_status(state=state, seconds=60.0, best_accuracy=accuracy, progress=1.0)
 
@@ -106,7 +109,8 @@ def class_zip() -> bytes:
 
 
 def test_a_run_says_its_state_in_words_its_accuracy_and_what_is_its_own(lab, server, tiny):
-    runs = [made(server, tiny, "small", 0.612, seed=4), made(server, tiny, "stopped early", 0.4, state="stopped", seed=4, patch=[8, 8]), made(server, tiny, HOSTILE, 0.3, seed=4)]
+    runs = [made(server, tiny, "small", 0.612, seed=4), made(server, tiny, "stopped early", 0.4, state="stopped", seed=4, patch=[8, 8]),
+            made(server, tiny, HOSTILE, 0.3, seed=4)]
     tab = lab(runs)
     expect(tab.locator(".vl-run-item")).to_have_count(3)
     expect(item(tab, "small")).to_contain_text("61.2%")
@@ -203,7 +207,8 @@ def test_a_race_says_its_time_first_hides_every_number_until_the_vote_and_surviv
 def test_a_race_can_be_shown_without_voting_and_one_whose_runs_are_gone_gives_way_to_another(lab, server, tiny):
     race = {"id": "f" * 32, "kind": "patch", "seed": 0}
     runs = [made(server, tiny, side, 0.5, race={**race, "side": side}) for side in "ab"]
-    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1, "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
+    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1,
+            "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
             "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
     tab = lab(race=kept)
     tab.get_by_role("button", name="Show without voting").click()
@@ -228,7 +233,8 @@ def test_a_zip_becomes_classes_with_pictures_that_can_be_removed_and_a_run_that_
     name.fill("sea / sky")
     name.press("Tab")
     expect(name).to_have_value("sea - sky")
-    cards.first.locator("input[type=file]").set_input_files([picture(1), picture(2), picture(1), {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"text"}])
+    cards.first.locator("input[type=file]").set_input_files([picture(1), picture(2), picture(1),
+                                                             {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"text"}])
     expect(cards.first).to_contain_text("5 pictures")
     expect(cards.first.locator(".vl-trouble")).to_contain_text("red1.png: this picture is in the class")
     expect(cards.first.locator(".vl-trouble")).to_contain_text("notes.txt")
@@ -249,7 +255,8 @@ def test_pictures_are_shrunk_in_the_browser_and_found_again_after_a_refresh(lab)
     tab.on("request", lambda request: sent.append(request.post_data_json) if "component_server" in request.url else None)
     unfold(tab, "Your own pictures")
     card = tab.locator(".vl-class").first
-    card.locator("input[type=file]").set_input_files({"name": "large.png", "mimeType": "image/png", "buffer": picture_bytes(coloured("blue", 3, (600, 900)))})
+    card.locator("input[type=file]").set_input_files({"name": "large.png", "mimeType": "image/png",
+                                                      "buffer": picture_bytes(coloured("blue", 3, (600, 900)))})
     expect(card).to_contain_text("1 picture")
     size = card.locator(".vl-thumb img").evaluate("image => [image.naturalWidth, image.naturalHeight, image.src.slice(0, 15)]")
     assert size == [384, 256, "data:image/jpeg"]
@@ -264,15 +271,19 @@ def test_pictures_are_shrunk_in_the_browser_and_found_again_after_a_refresh(lab)
 def test_the_camera_takes_pictures_while_a_key_is_held_and_is_let_go_of(lab):
     tab = lab()
     unfold(tab, "Your own pictures")
-    tab.evaluate("() => { const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices); navigator.mediaDevices.getUserMedia = async (wish) => window.stream = await open(wish); }")
+    tab.evaluate("""() => {
+        const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+        navigator.mediaDevices.getUserMedia = async (wish) => window.stream = await open(wish); }""")
     card = tab.locator(".vl-class").first
     card.get_by_role("button", name="Camera", exact=True).click()
     expect(card.locator("video")).to_have_css("transform", re.compile("matrix\\(-1"))           # mirrored, as people know themselves
     tab.wait_for_function("document.querySelector('.vl-video video').videoWidth > 0")
     expect(card.get_by_role("button", name="Hold to take pictures")).to_be_focused()
+    expect(card.locator(".vl-lens")).to_contain_text("near-copies of each other")
     tab.keyboard.down("Enter")
     expect(card.locator(".vl-thumb").nth(2)).to_be_visible()
     tab.keyboard.up("Enter")
+    expect(tab.locator(".vl-own-classes ~ .vl-caution")).to_contain_text(re.compile(r"^\d of these \d pictures are near-copies"))
     sides = card.locator(".vl-thumb img").first.evaluate("image => [image.naturalWidth, image.naturalHeight]")
     assert sides == [256, 256]
     tab.evaluate("window.scrollTo(0, 0); document.querySelector('.vl-video').style.marginTop = '4000px'")      # far out of sight
@@ -282,7 +293,23 @@ def test_the_camera_takes_pictures_while_a_key_is_held_and_is_let_go_of(lab):
     expect(card.locator("video")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("name", "said"), [("NotAllowedError", "was not allowed to use the camera"), ("NotFoundError", "No camera was found")])
+def test_near_copies_in_a_zip_are_said_with_the_set_and_go_when_they_are_removed(lab):
+    tab, content = lab(), io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in COLOURS:
+            for i in range(3):
+                archive.writestr(f"{name}/{i}.png", picture_bytes(coloured(name, 10 * len(name) + i)))
+        archive.writestr("red/copy.jpg", picture_bytes(coloured("red", 30), "JPEG", quality=95))       # of red/0.png
+    unfold(tab, "Your own pictures")
+    tab.locator("input[accept*='.zip']").set_input_files({"name": "c.zip", "mimeType": "application/zip", "buffer": content.getvalue()})
+    caution = tab.locator(".vl-own-classes ~ .vl-caution")
+    expect(caution).to_contain_text("1 of these 10 pictures is a near-copy of another")
+    tab.get_by_role("button", name="Remove picture 1 of red").click()
+    expect(caution).to_be_hidden()
+
+
+@pytest.mark.parametrize(("name", "said"),
+                         [("NotAllowedError", "was not allowed to use the camera"), ("NotFoundError", "No camera was found")])
 def test_a_camera_that_cannot_be_had_is_one_sentence(lab, name, said):
     tab = lab()
     unfold(tab, "Your own pictures")
@@ -293,7 +320,8 @@ def test_a_camera_that_cannot_be_had_is_one_sentence(lab, name, said):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_needs_no_sideways_scroll_and_every_button_is_large_enough_for_a_finger(lab, server, tiny, scheme):
-    tab = lab([made(server, tiny, "a run with a name that is as long as a name may ever be", 0.5)], viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    tab = lab([made(server, tiny, "a run with a name that is as long as a name may ever be", 0.5)], viewport={"width": 390, "height": 800},
+              color_scheme=scheme)
     unfold(tab, "A fair race")
     unfold(tab, "Your own pictures")
     tab.locator(".vl-run-item").get_by_role("button", name="More").click()
@@ -301,5 +329,47 @@ def test_a_phone_needs_no_sideways_scroll_and_every_button_is_large_enough_for_a
     expect(tab.locator(".vl-overlaid .vd-chart").first).to_be_visible()
     expect(tab.locator(".vl-class")).to_have_count(2)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    small = tab.locator(".vl-runs button:visible, .vl-runs .vl-file:visible").evaluate_all("nodes => nodes.filter((node) => node.getBoundingClientRect().height < 36).map((node) => node.textContent)")
+    small = tab.locator(".vl-runs button:visible, .vl-runs .vl-file:visible").evaluate_all(
+        "nodes => nodes.filter((node) => node.getBoundingClientRect().height < 36).map((node) => node.textContent)")
     assert small == []
+
+
+@pytest.fixture
+def phone(lab, server, tiny):
+    """A phone that opens the Train tab with a race of two runs that are over and not voted on; gives (tab, runs)."""
+    race = {"id": "e" * 32, "kind": "patch", "seed": 0}
+    runs = [made(server, tiny, side, accuracy, race={**race, "side": side}) for side, accuracy in (("a", 0.5), ("b", 0.4))]
+    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "patches of 4 pixels", "b": "patches of 8 pixels",
+            "budget": "seconds", "minutes": 1, "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
+            "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
+    return lab(runs, race=kept, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True), runs
+
+
+def test_a_race_is_voted_on_and_read_with_a_finger(phone):
+    tab, _ = phone
+    expect(tab.locator(".vl-vote")).to_have_count(3)
+    expect(tab.locator(".vl-vote kbd").first).to_be_hidden()                # a finger has no keys
+    tab.locator(".vl-vote[data-side=a]").tap()
+    expect(tab.locator(".vl-race")).to_contain_text("You voted for A")
+    tab.get_by_text("Every run of the race").tap()
+    table = tab.locator(".vl-race .vl-scroll")
+    expect(table.get_by_role("row")).to_have_count(3)
+    assert table.evaluate("box => box.scrollWidth <= box.clientWidth") and tab.evaluate("document.documentElement.scrollWidth") <= 390
+    fingers = tab.locator(".vl-runs button:visible, .vl-runs .vl-file:visible, .vl-runs input[type=number]:visible").evaluate_all(
+        "nodes => nodes.map((node) => node.getBoundingClientRect().height)")
+    assert min(fingers) >= 44 and tab.complaints == []
+
+
+def test_who_goes_to_a_run_with_a_finger_sees_its_top(phone):
+    tab, _ = phone
+    tab.get_by_role("button", name="Show without voting").tap()
+    tab.locator(".vl-run-item").first.get_by_role("button", name="Watch").tap()
+    expect(tab.locator(".vl-state")).to_have_text("Finished")
+    way = tab.get_by_role("navigation", name="Parts of this page")
+    expect(way).to_be_in_viewport()
+    tab.wait_for_function("""() => {
+        const [way, name] = [".vl-way", ".vl-run-name"].map((one) => document.querySelector(one).getBoundingClientRect());
+        return name.top >= way.bottom && name.bottom < innerHeight; }""")
+    for figure in tab.locator(".vl-figure:visible").all():                  # both columns begin at their left edge
+        value, what = figure.locator(".vl-value").bounding_box(), figure.locator(".vl-what").bounding_box()
+        assert figure.evaluate("box => getComputedStyle(box).textAlign") == "left" and abs(value["x"] - what["x"]) < 1

@@ -1,6 +1,7 @@
 """The training lab in a real Chromium: beginning a run, following it, and what is said when something goes wrong.
 
-Most journeys use the real front end before a server that is told what to answer, so that time and failures are at hand; the last ones use the page.
+Most journeys use the real front end before a server that is told what to answer, so that time and failures are at hand; the last ones use
+the page.
 """
 
 import json
@@ -19,26 +20,33 @@ PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAA
 SETTING = {"choices": None, "low": 1, "high": 64, "line": "What it does.", "group": "training", "defaults": {"class": 8}}
 HELLO = {
     "training": True, "off": "", "max_minutes": 60, "public": False, "races": [], "recorded": False,
-    "presets": [{"name": "class", "about": "three minutes", "source": "made here", "reported": None, "minutes": 3, "epochs": None, "data": "cifar10", "size": "micro",
-                 "start": "", "note": "", "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511}]},
-                {"name": "mnist", "about": "digits", "source": "a tutorial", "reported": 0.83, "minutes": None, "epochs": 5, "data": "mnist", "size": "micro",
+    "presets": [{"name": "class", "about": "three minutes", "source": "made here", "reported": None, "minutes": 3, "epochs": None,
+                 "data": "cifar10", "size": "micro",
+                 "start": "", "note": "",
+                 "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511}]},
+                {"name": "mnist", "about": "digits", "source": "a tutorial", "reported": 0.83, "minutes": None, "epochs": 5,
+                 "data": "mnist", "size": "micro",
                  "start": "", "note": "", "measured": []},
-                {"name": "tune", "about": "from a trained model", "source": "made here", "reported": None, "minutes": 0.5, "epochs": None, "data": "", "size": "micro",
+                {"name": "tune", "about": "from a trained model", "source": "made here", "reported": None, "minutes": 0.5, "epochs": None,
+                 "data": "", "size": "micro",
                  "start": "box", "note": "", "measured": []}],
     "sizes": [{"name": "micro", "about": "a small one", "settings": {}}],
     "data": [{"name": "cifar10", "title": "CIFAR-10: ten kinds of things", "here": True, "note": ""},
              {"name": "mnist", "title": "MNIST: handwritten digits", "here": False, "note": "Start downloads them first."}],
-    "settings": [{**SETTING, "name": "batch", "kind": "whole"}, {**SETTING, "name": "patch", "kind": "list", "pair": True, "defaults": {"class": [4, 4]}, "group": "model"},
+    "settings": [{**SETTING, "name": "batch", "kind": "whole"},
+                 {**SETTING, "name": "patch", "kind": "list", "pair": True, "defaults": {"class": [4, 4]}, "group": "model"},
                  {**SETTING, "name": "optimizer", "kind": "choice", "choices": ["muon", "adam"], "defaults": {"class": "muon"}}],
     "limits": {"pictures": 100, "megabytes": 10, "classes": [2, 100], "zip_megabytes": 5, "film": 6},
 }
-SCENE = {"classes": CLASSES, "layers": 1, "heads": 1, "rows": 2, "cols": 2, "prefix": 1, "prefix_names": ["class token"], "reader": "the class token", "patch": [4, 4],
+SCENE = {"classes": CLASSES, "layers": 1, "heads": 1, "rows": 2, "cols": 2, "prefix": 1, "prefix_names": ["class token"],
+         "reader": "the class token", "patch": [4, 4],
          "subjects": [], "watched": [{"picture": PIXEL, "truth": 2}, {"picture": PIXEL, "truth": 0}]}
 
 # A server that answers from `fake`: how it stands, what it has logged, and what fails.
 FAKE = """
 window.asked = [];
-window.fake = { state: "running", seconds: 20, left: 100, rows: [], frames: [], down: false, errors: {}, measuring: 0, extra: {}, entries: {} };
+window.fake = { state: "running", seconds: 20, left: 100, rows: [], frames: [], down: false, errors: {}, measuring: 0,
+  extra: {}, entries: {} };
 window.server = { ask: async (request) => {
   asked.push(request);
   if (fake.down) throw new Error("no network");
@@ -46,24 +54,33 @@ window.server = { ask: async (request) => {
   const over = ["finished", "stopped", "failed"].includes(fake.state);
   switch (request.question) {
     case "hello": return HELLO;
-    case "offer": return fake.measuring-- > 0 ? { measuring: true, preset: "class" } : { preset: request.preset ?? "class", sentence: "About " + Math.round(30000 * request.minutes) + " pictures." };
+    case "offer": return fake.measuring-- > 0 ? { measuring: true, preset: "class" } :
+      { preset: request.preset ?? "class", sentence: "About " + Math.round(30000 * request.minutes) + " pictures." };
     case "check": return { parameters: 10, tokens: 5, sentence: "A ViT of 10 parameters." };
     case "start": return { run: RUN };
     case "stop": fake.state = "stopped"; return { run: RUN, state: "stopped" };
     case "resume": fake.state = "queued"; return { run: RUN, state: "queued" };
-    case "list": return fake.errors.follow ? { runs: [], gone: request.mine } : { runs: request.mine.map((id) => entry(id, fake.entries[id])), gone: [] };
-    case "follow": return { status: { state: fake.state, head: "Training.", over, progress: 0.2, seconds: fake.seconds, seconds_left: over ? null : fake.left, images_per_second: 511, epoch: 1, position: 0, output: ["last words"] },
-      rows: fake.rows.slice(request.log), log: fake.rows.length, frames: fake.frames.slice(request.film), film: fake.frames.length, ...(request.film ? {} : { scene: SCENE }),
-      ...(request.log ? {} : { plan: { title: "mine", model: "micro", preset: "class", data: "CIFAR-10", settings: [["batch", 8], ["epochs", 0]], network: "vit", start: "" } }),
+    case "list": return fake.errors.follow ? { runs: [], gone: request.mine } :
+      { runs: request.mine.map((id) => entry(id, fake.entries[id])), gone: [] };
+    case "follow": return { status: { state: fake.state, head: "Training.", over, progress: 0.2, seconds: fake.seconds,
+      seconds_left: over ? null : fake.left, images_per_second: 511, epoch: 1, position: 0, output: ["last words"] },
+      rows: fake.rows.slice(request.log), log: fake.rows.length, frames: fake.frames.slice(request.film), film: fake.frames.length,
+      ...(request.film ? {} : { scene: SCENE }),
+      ...(request.log ? {} : { plan: { title: "mine", model: "micro", preset: "class", data: "CIFAR-10",
+        settings: [["batch", 8], ["epochs", 0]], network: "vit", start: "" } }),
       can: { open: true, resume: over, download: true }, ...fake.extra };
   }
   return { error: "The test's server does not know " + request.question + "." };
 } };
-window.entry = (id, more = {}) => ({ id, title: "run " + id[0], state: fake.state, created: 1, seconds: fake.seconds, progress: 0.2, accuracy: 0.5, test: null, preset: "class", model: "micro",
-  data: "CIFAR-10: ten kinds of things", race: null, imported: false, can: { open: true, download: true, resume: false }, settings: { network: "vit", data: "CIFAR-10: ten kinds of things", batch: 8 }, ...more });
-window.row = (step, accuracy) => ({ step, images: step * 8, epoch: step / 10, progress: step / 100, seconds: step, loss: step ? 2 / step : null, accuracy, ...(accuracy === null ? {} : { look: { n: 100, standard_error: 0.02 } }) });
+window.entry = (id, more = {}) => ({ id, title: "run " + id[0], state: fake.state, created: 1, seconds: fake.seconds, progress: 0.2,
+  accuracy: 0.5, test: null, preset: "class", model: "micro",
+  data: "CIFAR-10: ten kinds of things", race: null, imported: false, can: { open: true, download: true, resume: false },
+  settings: { network: "vit", data: "CIFAR-10: ten kinds of things", batch: 8 }, ...more });
+window.row = (step, accuracy) => ({ step, images: step * 8, epoch: step / 10, progress: step / 100, seconds: step,
+  loss: step ? 2 / step : null, accuracy, ...(accuracy === null ? {} : { look: { n: 100, standard_error: 0.02 } }) });
 window.frame = (step) => ({ ...row(step, 0.5), standard_error: 0.02, n: 100, subjects: [], watched: [[2, 0.6, 0.6], [1, 0.5, 0.2]],
-  filters: { count: 2, rows: 1, cols: 2, channels: 1, data: btoa(String.fromCharCode(0, 255, step, 128)) }, positions: null, report: { confusion: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], calibration: [], ece: 0, per_class: [1, 1, 1] } });
+  filters: { count: 2, rows: 1, cols: 2, channels: 1, data: btoa(String.fromCharCode(0, 255, step, 128)) }, positions: null,
+  report: { confusion: [[1, 0, 0], [0, 1, 0], [0, 0, 1]], calibration: [], ece: 0, per_class: [1, 1, 1] } });
 """
 
 
@@ -71,12 +88,15 @@ window.frame = (step) => ({ ...row(step, 0.5), standard_error: 0.02, n: 100, sub
 def lab(browser, tmp_path):
     """Opens the front end before a fake server; gives a function of (width)."""
     contexts = []
-    start = 'new Function("element", "props", "server", "watch", "trigger", "upload", SCRIPT + "\\nObject.assign(window, { lab, choose, emit, mine, form, say });")'
+    start = ('new Function("element", "props", "server", "watch", "trigger", "upload", '
+             'SCRIPT + "\\nObject.assign(window, { lab, choose, emit, mine, form, say });")')
     script = json.dumps(front.script("lab_front")).replace("</", "<\\/")
-    body = f"""<!doctype html><meta charset="utf-8"><body><div id="lab">{front.page("lab_front")}</div><style>{front.style("lab_front")}</style>
+    body = f"""<!doctype html><meta charset="utf-8"><body><div id="lab">{front.page("lab_front")}</div>
+        <style>{front.style("lab_front")}</style>
         <script>const HELLO = {json.dumps(HELLO)}, SCENE = {json.dumps(SCENE)}, RUN = "{RUN}", SCRIPT = {script};{FAKE}
         window.events = [];
-        window.begin = () => {start}(document.getElementById("lab"), {{ value: null }}, server, () => {{}}, (name, data) => events.push([name, data]), async (file) => ({{ path: "/uploads/" + file.name }}));
+        window.begin = () => {start}(document.getElementById("lab"), {{ value: null }}, server, () => {{}},
+          (name, data) => events.push([name, data]), async (file) => ({{ path: "/uploads/" + file.name }}));
         </script>"""
 
     def opened(width: int = 1440, before: str = "") -> Page:
@@ -128,7 +148,8 @@ def test_minutes_are_read_as_people_write_them(lab, typed, minutes):
     assert json.loads(tab.evaluate("localStorage.getItem('vitdemo-runs')")) == [RUN]
 
 
-@pytest.mark.parametrize(("typed", "sentence"), [("abc", "such as 3 or 3.5"), ("", "such as 3"), ("-2", "such as 3"), ("0", "such as 3"), ("99", "up to 60 minutes"), ("1e9", "up to 60")])
+@pytest.mark.parametrize(("typed", "sentence"), [("abc", "such as 3 or 3.5"), ("", "such as 3"), ("-2", "such as 3"), ("0", "such as 3"),
+                                                 ("99", "up to 60 minutes"), ("1e9", "up to 60")])
 def test_nonsense_is_refused_with_a_sentence_and_starts_nothing(lab, typed, sentence):
     tab = lab()
     tab.locator(".vl-amount").fill(typed)
@@ -146,6 +167,26 @@ def test_the_slider_and_the_number_are_one_and_the_pace_is_waited_for(lab):
     tab.keyboard.press("ArrowRight")
     expect(tab.locator(".vl-amount")).to_have_value("4")
     expect(tab.locator(".vl-offer")).to_have_text("About 120000 pictures.")
+
+
+def test_what_is_to_be_kept_in_mind_stands_beside_the_accuracy_of_that_run_alone(lab):
+    tab = following(lab)
+    expect(tab.locator(".vl-status .vl-caution")).to_be_hidden()
+    tab.evaluate("fake.extra = { flatters: 'Two of its pictures are near-copies, and <b>so on</b>.' }; choose(RUN)")
+    expect(tab.locator(".vl-status .vl-caution")).to_have_text("Two of its pictures are near-copies, and <b>so on</b>.")
+    expect(tab.locator(".vl-share .vl-hint")).to_contain_text("Two of its pictures are near-copies")
+    tab.evaluate("fake.extra = {}; choose(RUN)")
+    expect(tab.locator(".vl-state")).to_have_text("Training")
+    expect(tab.locator(".vl-status .vl-caution")).to_be_hidden()
+    expect(tab.locator(".vl-share .vl-hint")).not_to_contain_text("near-copies")
+
+
+def test_while_the_test_is_made_nothing_counts_down(lab):
+    tab = following(lab)
+    tab.evaluate("fake.extra = { status: { state: 'running', head: 'Trained; now counting right answers on the test pictures.', "
+                 "over: false, progress: 1, seconds: 9, seconds_left: null, images_per_second: 511, epoch: 1, position: 0, output: [] } }")
+    expect(tab.locator(".vl-sentence-now")).to_contain_text("now counting")
+    expect(tab.locator(".vl-figure-left")).to_be_hidden()
 
 
 def test_a_refused_start_says_why_and_can_be_tried_again(lab):
@@ -180,7 +221,8 @@ def test_every_setting_is_within_reach_checked_and_sent_only_where_it_differs(la
 def test_a_recipe_tells_reported_from_measured_and_brings_its_pictures_and_length(lab):
     tab = lab()
     tab.locator(".vl-setup summary").first.click()
-    expect(tab.locator(".vl-recipe").nth(1)).to_contain_text("62% of test pictures right after 3:00 with 1 thread, 511 images/s (mean of 2 runs)")
+    expect(tab.locator(".vl-recipe").nth(1)).to_contain_text(
+        "62% of test pictures right after 3:00 with 1 thread, 511 images/s (mean of 2 runs)")
     digits = tab.locator(".vl-recipe").filter(has_text="mnist")
     expect(digits).to_contain_text("Reported83% of test pictures right (by the source, not by us)")
     digits.get_by_role("radio").check()
@@ -207,8 +249,10 @@ def test_pictures_for_the_film_are_uploaded_with_the_start_and_at_most_six(lab, 
 
 def test_another_part_can_prepare_a_fine_tuning(lab):
     tab = lab()
-    tab.evaluate("emit('start-from', { start: 'box', title: 'the model in the box', data: 'f'.repeat(32), dataTitle: 'My mugs', minutes: 0.5, freeze: true })")
-    expect(tab.locator(".vl-hero")).to_contain_text("It learns from My mugs. It begins with the model in the box, whose encoder stays as it is.")
+    tab.evaluate("emit('start-from', { start: 'box', title: 'the model in the box', data: 'f'.repeat(32), dataTitle: 'My mugs', "
+                 "minutes: 0.5, freeze: true })")
+    expect(tab.locator(".vl-hero")).to_contain_text(
+        "It learns from My mugs. It begins with the model in the box, whose encoder stays as it is.")
     tab.get_by_role("button", name="Start fine-tuning").click()
     expect(tab.locator(".vl-status")).to_be_visible()
     sent = asked(tab, "start")[0]
@@ -217,12 +261,15 @@ def test_another_part_can_prepare_a_fine_tuning(lab):
 
 def test_what_a_run_can_begin_with_are_models_that_can_be_opened_and_a_race_stays_hidden(lab):
     runs = {name: name * 32 for name in "bcde"}
-    race = {"race": "x", "kind": "patch", "question": "?", "a": "one", "b": "two", "minutes": 1, "seeds": 1, "data": "cifar10", "runs": [{"run": runs["e"], "side": "a", "seed": 0}]}
+    race = {"race": "x", "kind": "patch", "question": "?", "a": "one", "b": "two", "minutes": 1, "seeds": 1, "data": "cifar10",
+            "runs": [{"run": runs["e"], "side": "a", "seed": 0}]}
     tab = lab(before=f"""
-        for (const id of {json.dumps(list(runs.values()))}) localStorage.setItem('vitdemo-runs', JSON.stringify([id, ...JSON.parse(localStorage.getItem('vitdemo-runs') ?? '[]')]));
+        for (const id of {json.dumps(list(runs.values()))})
+          localStorage.setItem('vitdemo-runs', JSON.stringify([id, ...JSON.parse(localStorage.getItem('vitdemo-runs') ?? '[]')]));
         localStorage.setItem('vitdemo-race', JSON.stringify({json.dumps(race)}));
         fake.state = 'finished';
-        fake.entries['{runs["c"]}'] = {{ title: 'a CNN', can: {{ open: false, download: false, resume: false }}, settings: {{ network: 'cnn' }} }};
+        fake.entries['{runs["c"]}'] = {{ title: 'a CNN', can: {{ open: false, download: false, resume: false }},
+          settings: {{ network: 'cnn' }} }};
         fake.entries['{runs["d"]}'] = {{ title: 'from a file', accuracy: null, imported: true, settings: {{}} }};""")
     tab.locator(".vl-setup summary").first.click()
     begin = tab.get_by_role("combobox", name="Begin with")
@@ -249,9 +296,11 @@ def test_what_only_a_recipe_chose_to_begin_with_goes_with_it(lab):
 
 def test_a_checkpoint_may_be_as_large_as_an_upload_and_is_not_measured_by_the_room_for_sets(lab):
     tab = lab(before="HELLO.limits.megabytes = 1; fake.errors.open = 'The server has seen it.'")
-    tab.locator("#vl-checkpoint").set_input_files({"name": "six.safetensors", "mimeType": "application/octet-stream", "buffer": bytes(6 * 10**6)})
+    tab.locator("#vl-checkpoint").set_input_files({"name": "six.safetensors", "mimeType": "application/octet-stream",
+                                                   "buffer": bytes(6 * 10**6)})
     expect(tab.get_by_text("six.safetensors has 6 MB; at most 5 MB can be sent here.")).to_be_visible()
-    tab.locator("#vl-checkpoint").set_input_files({"name": "two.safetensors", "mimeType": "application/octet-stream", "buffer": bytes(2 * 10**6)})
+    tab.locator("#vl-checkpoint").set_input_files({"name": "two.safetensors", "mimeType": "application/octet-stream",
+                                                   "buffer": bytes(2 * 10**6)})
     expect(tab.get_by_text("The server has seen it.")).to_be_visible()
 
 
@@ -359,7 +408,8 @@ def test_the_way_through_the_page_names_what_is_there_stays_in_sight_and_takes_o
 
 def test_what_was_sent_is_text_and_never_markup(lab):
     tab = following(lab)
-    tab.evaluate("fake.extra = { skipped: ['<img src=x onerror=events.push(1)>.png'], plan: { title: '<b>${1+1}</b>', settings: [['<i>', '<script>']], model: '', data: '' } }; fake.rows = []")
+    tab.evaluate("fake.extra = { skipped: ['<img src=x onerror=events.push(1)>.png'], "
+                 "plan: { title: '<b>${1+1}</b>', settings: [['<i>', '<script>']], model: '', data: '' } }; fake.rows = []")
     expect(tab.locator(".vl-run-name")).to_contain_text("<b>${1+1}</b>")
     expect(tab.locator(".vl-skipped summary")).to_contain_text("1 file was left out")
     assert tab.evaluate("events") == [] and tab.complaints == []

@@ -20,8 +20,10 @@ def post(page, component: int, data, name: str = "ask"):
     return httpx.post(f"{page[0]}gradio_api/component_server", json=body, timeout=60)
 
 
-@pytest.mark.parametrize("data", [None, 7, "x", [], {}, {"question": "follow"}, {"question": "follow", "run": "../../etc"}, {"question": "open", "path": "/etc/passwd"},
-                                 {"question": "start", "film": ["/etc/passwd"], "data": "cifar10", "minutes": 1}, {"question": "cell", "run": "0" * 32, "truth": -1}])
+@pytest.mark.parametrize("data", [None, 7, "x", [], {}, {"question": "follow"}, {"question": "follow", "run": "../../etc"},
+                                  {"question": "open", "path": "/etc/passwd"},
+                                 {"question": "start", "film": ["/etc/passwd"], "data": "cifar10", "minutes": 1},
+                                 {"question": "cell", "run": "0" * 32, "truth": -1}])
 def test_whatever_is_posted_gets_a_sentence(page, component, data):
     answer = post(page, component, data)
     assert answer.status_code == 200 and list(answer.json()) == ["error"]
@@ -45,7 +47,8 @@ def test_a_film_picture_is_uploaded_started_with_and_the_weights_fetched(page, c
         checkpoint.save(folder.best, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing, provenance={})
         given = post(page, component, {"question": "checkpoint", "run": run}).json()
         answer = httpx.get(url + given["url"], timeout=20)
-        assert answer.status_code == 200 and answer.content == folder.best.read_bytes() and given["name"] in answer.headers["content-disposition"]
+        assert (answer.status_code == 200 and answer.content == folder.best.read_bytes()
+                and given["name"] in answer.headers["content-disposition"])
         assert post(page, component, {"question": "delete", "run": run}).json()["state"] == "deleted"
     finally:
         app.scheduler.start()

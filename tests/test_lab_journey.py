@@ -1,4 +1,5 @@
-"""One journey through the whole training lab, on the page as people get it: from three seconds of training to a model that is loaded again."""
+"""One journey through the whole training lab, on the page as people get it: from three seconds of training to a model that is loaded
+again."""
 
 import re
 
@@ -41,7 +42,8 @@ def test_a_model_is_trained_watched_questioned_opened_beside_the_box_taken_home_
     tab.get_by_role("button", name="Open this model in Explore").click()    # the same picture through it and through the model in the box
     expect(tab.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
     expect(tab.locator("#vd-viewer .vd-other")).to_be_visible()
-    expect(tab.locator("#vd-viewer .vd-pane figcaption")).to_have_text([re.compile(r"^your model: \w+ [\d.]+%$"), re.compile(r"^the model in the box: \w+ [\d.]+%$")])
+    expect(tab.locator("#vd-viewer .vd-pane figcaption")).to_have_text([re.compile(r"^your model: \w+ [\d.]+%$"),
+                                                                        re.compile(r"^the model in the box: \w+ [\d.]+%$")])
     at_the_lab(tab)
 
     with tab.expect_download() as saved:

@@ -72,7 +72,8 @@ def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
 
 def test_only_what_was_measured_is_promised(timed):
     for request in ({"data": "mnist"}, {"data": "cifar10", "changes": {"depth": 2}}, {"data": "cifar10", "changes": {"lr": 0.5}},
-                    {"data": "cifar10", "model": "vit-notebook"}, {"data": "cifar10", "preset": "plain"}, {"data": "cifar10", "start": "box"}):
+                    {"data": "cifar10", "model": "vit-notebook"}, {"data": "cifar10", "preset": "plain"},
+                    {"data": "cifar10", "start": "box"}):
         offer = timed.until_timed(minutes=3, **request)
         assert offer["expected"] is None and "test pictures" not in offer["sentence"], request
     assert timed.until_timed(minutes=3, data="cifar10", changes={"seed": 3, "evaluations": 5})["expected"] is not None
@@ -81,14 +82,16 @@ def test_only_what_was_measured_is_promised(timed):
 
 
 def test_recipes_fit_the_pictures_and_the_time(timed):
-    assert timed.until_timed(minutes=1, data="mnist")["preset"] == "mnist" and timed.until_timed(minutes=1, data="cifar10", start="box")["preset"] == "tune"
+    assert (timed.until_timed(minutes=1, data="mnist")["preset"] == "mnist"
+            and timed.until_timed(minutes=1, data="cifar10", start="box")["preset"] == "tune")
     assert timed.until_timed(data="cifar10")["minutes"] == 3
 
 
 def test_nothing_is_timed_beside_a_run(timed):
     run = timed.visitor.ask("start", data="cifar10", minutes=1)["run"]
     offer = timed.offers.offer({"minutes": 3, "data": "cifar10"})
-    assert offer["busy"] and offer["images_per_second"] in [row.images_per_second for row in PRESETS["class"].measured] and "Another run" in offer["sentence"]
+    assert (offer["busy"] and offer["images_per_second"] in [row.images_per_second for row in PRESETS["class"].measured]
+            and "Another run" in offer["sentence"])
     unknown = timed.offers.offer({"minutes": 3, "data": "cifar10", "changes": {"depth": 2}})
     assert unknown["images_per_second"] is None and "cannot be timed" in unknown["sentence"] and unknown["expected"] is None
     assert timed.starts == 0
@@ -96,7 +99,8 @@ def test_nothing_is_timed_beside_a_run(timed):
     assert timed.until_timed(minutes=3, data="cifar10")["images_per_second"] == 500 and timed.starts == 1
 
 
-@pytest.mark.parametrize("prints", ["", "no json", "[]", '{"images_per_second": null}', '{"images_per_second": -1}', '{"images_per_second": 1e999}'])
+@pytest.mark.parametrize("prints",
+                         ["", "no json", "[]", '{"images_per_second": null}', '{"images_per_second": -1}', '{"images_per_second": 1e999}'])
 def test_a_measurement_that_fails_is_said_and_tried_again_later(tiny, tmp_path, prints, monkeypatch):
     timed = Timed(tiny, tmp_path, prints)
     with pytest.raises(ValueError, match="could not be measured"):
@@ -123,7 +127,9 @@ def test_the_owners_limit_holds_for_offers(tiny, tmp_path):
     assert timed.starts == 0
 
 
-@pytest.mark.parametrize("request_", [{"data": "cifar10"}, {"data": "cifar10", "changes": {"depth": 1, "pool": "mean", "class_token": False, "batch": 8}},
+@pytest.mark.parametrize("request_",
+                         [{"data": "cifar10"},
+                          {"data": "cifar10", "changes": {"depth": 1, "pool": "mean", "class_token": False, "batch": 8}},
                                      {"data": "cifar10", "start": "box", "freeze": True}])
 def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch, request_):
     """Its own small model is the one in the box here, so that it takes a moment only."""
@@ -134,7 +140,8 @@ def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch
     command = offers.measuring(made)
     assert command[1:3] == ["-m", "vitdemo.pace"] and Path(offers.environment()["PYTHONPATH"].split(os.pathsep)[0], "vitdemo").is_dir()
     seen = []
-    monkeypatch.setattr(pace, "measure", lambda wanted, **options: seen.append((wanted, options)) or pace.Pace(5.0, 9.0, ((32, 5.0),), 1, 0.1, 7))
+    monkeypatch.setattr(pace, "measure", lambda wanted, **options: seen.append((wanted, options))
+                        or pace.Pace(5.0, 9.0, ((32, 5.0),), 1, 0.1, 7))
     monkeypatch.setattr(checkpoint, "box_path", lambda: tmp_path / "none")
     assert pace.main(command[3:]) == 0
     wanted, options = seen[0]

@@ -1,50 +1,21 @@
-"""The same numbers as the published implementations, through files with their names: torch, torchvision, timm, Hugging Face.
+"""The same numbers as torch and torchvision, and comparisons that notice when they are not.
 
 Every parameter is drawn at random first: heads that start at zero, norms at one and biases at zero would let a wrong model pass.
 """
 
-from pathlib import Path
-
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
+from parity import Said, double, hold_equal, pictures, same, shaken
 from vitdemo.attention import weights
-from vitdemo.checkpoint import Loaded, load
+from vitdemo.checkpoint import load
 from vitdemo.config import ViTConfig
-from vitdemo.model import Block, ViT, resize_positions
+from vitdemo.model import MLP, Block, ViT
 from vitdemo.presets import SIZES
 
 CONFIG = ViTConfig(image=12, patch=4, dim=10, depth=2, heads=2, classes=3)
-
-
-def shaken(module: nn.Module) -> nn.Module:
-    """`module` in eval mode with every parameter drawn afresh: norms around one, all else around zero, nothing at either."""
-    generator = torch.Generator().manual_seed(1)
-    for name, tensor in module.named_parameters():
-        noise = torch.randn(tensor.shape, generator=generator)
-        tensor.data = 1 + 0.3 * noise if "norm" in name and name.endswith("weight") else 0.3 * noise
-    return module.eval()
-
-
-def pictures(image: tuple[int, int], count: int = 2) -> Tensor:
-    return torch.randn(count, 3, *image, generator=torch.Generator().manual_seed(2))
-
-
-@torch.no_grad()
-def same(theirs: nn.Module, folder: Path, heads: int | None, answer=lambda model, images: model(images)) -> Loaded:
-    """Save `theirs` under its own names, load it as ours, and hold the two equal: in float32 as loaded, then in float64."""
-    torch.save(shaken(theirs).state_dict(), folder / "theirs.pt")
-    loaded = load(folder / "theirs.pt", heads=heads)
-    images = pictures(loaded.config.image)
-    expected = answer(theirs, images)
-    assert expected.std() > 0.1                                             # not a head of zeros
-    torch.testing.assert_close(loaded.model(images), expected, rtol=1e-4, atol=1e-4)
-    twin = ViT(loaded.config).double()
-    twin.load_state_dict(loaded.model.state_dict())
-    torch.testing.assert_close(twin(images.double()), answer(theirs.double(), images.double()), rtol=1e-9, atol=1e-9)
-    return loaded
 
 
 # ---- torch
@@ -74,24 +45,36 @@ def test_weights_times_values_are_what_the_fused_attention_gives():
 
 def torchvision_model(**options) -> nn.Module:
     vision_transformer = pytest.importorskip("torchvision").models.vision_transformer
-    return vision_transformer.VisionTransformer(image_size=12, patch_size=4, num_layers=2, num_heads=2, hidden_dim=10, mlp_dim=28,
-                                                num_classes=3, **options)
+    size = {"image_size": 12, "patch_size": 4, "num_layers": 2, "num_heads": 2, "hidden_dim": 10, "mlp_dim": 28, "num_classes": 3}
+    return vision_transformer.VisionTransformer(**{**size, **options})
 
 
-def test_torchvision_gives_the_same_logits(tmp_path):
-    assert same(torchvision_model(), tmp_path, heads=2).config == CONFIG.with_(mlp_dim=28)
+def torchvision_says(model: nn.Module, images: torch.Tensor) -> Said:
+    x = model._process_input(images)
+    tokens = model.encoder(torch.cat((model.class_token.expand(len(x), -1, -1), x), dim=1))
+    z, maps = torch.cat((model.class_token.expand(len(x), -1, -1), x), dim=1) + model.encoder.pos_embedding, []
+    for layer in model.encoder.layers:
+        y = layer.ln_1(z)
+        maps.append(layer.self_attention(y, y, y, need_weights=True, average_attn_weights=False)[1])
+        z = layer(z)
+    return Said(model(images), tokens, maps)
 
 
-def test_torchvision_with_a_hidden_layer_in_its_head_gives_the_same_logits(tmp_path):
-    assert same(torchvision_model(representation_size=10), tmp_path, heads=2).config.head == "mlp"
+@pytest.mark.parametrize(("options", "settings"), [
+    ({}, {}), ({"representation_size": 10}, {"head": "mlp"}), ({"image_size": 20, "num_layers": 3}, {"image": (20, 20), "depth": 3}),
+    ({"mlp_dim": 10, "hidden_dim": 14, "num_classes": 21843}, {"mlp_dim": 10, "dim": 14, "classes": 21843}),
+], ids=str)
+def test_torchvision_says_the_same(tmp_path, options, settings):
+    assert same(torchvision_model(**options), tmp_path, 2, torchvision_says).config == CONFIG.with_(**{"mlp_dim": 28, **settings})
 
 
 def test_names_of_older_torchvision_files_are_known(tmp_path):
-    theirs = shaken(torchvision_model())
-    state = {name.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): tensor for name, tensor in theirs.state_dict().items()}
-    torch.save({"model": {f"module.{name}": tensor for name, tensor in state.items()}}, tmp_path / "x.pth")
-    loaded, images = load(tmp_path / "x.pth", heads=2), pictures((12, 12))
-    torch.testing.assert_close(loaded.model(images), theirs(images), rtol=1e-4, atol=1e-4)
+    def save(model: nn.Module, folder):
+        state = {name.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): t for name, t in model.state_dict().items()}
+        torch.save({"model": {f"module.{name}": tensor for name, tensor in state.items()}}, folder / "x.pth")
+        return folder / "x.pth"
+
+    assert same(torchvision_model(), tmp_path, 2, torchvision_says, save).config == CONFIG.with_(mlp_dim=28)
 
 
 @pytest.mark.parametrize(("name", "ours"), [("vit_b_16", "b/16"), ("vit_l_32", "l/32"), ("vit_h_14", "h/14")])
@@ -103,143 +86,56 @@ def test_the_published_sizes_of_torchvision_have_our_number_of_parameters(name, 
 
 
 def test_the_head_count_of_a_published_size_is_filled_in_and_noted(tmp_path):
-    vision_transformer = pytest.importorskip("torchvision").models.vision_transformer
-    theirs = vision_transformer.VisionTransformer(image_size=12, patch_size=4, num_layers=12, num_heads=3, hidden_dim=192, mlp_dim=8,
-                                                  num_classes=3)
-    loaded = same(theirs, tmp_path, heads=None)
+    loaded = same(torchvision_model(num_layers=12, num_heads=3, hidden_dim=192, mlp_dim=8), tmp_path, None, torchvision_says)
     assert loaded.config.heads == 3
     assert any("published ones of this size have 3" in note for note in loaded.provenance["notes"])
 
 
-# ---- timm
+# ---- what the comparisons notice
 
 
-def timm_model(**options) -> nn.Module:
-    module = pytest.importorskip("timm").models.vision_transformer
-    size = {"img_size": 12, "patch_size": 4, "embed_dim": 10, "depth": 2, "num_heads": 2, "num_classes": 3}
-    return module.VisionTransformer(**{**size, **options})
+def exchanged(model: ViT) -> None:
+    for block in model.blocks:
+        q, k, v = block.attn.qkv.weight.data.chunk(3)
+        block.attn.qkv.weight.data = torch.cat((k, q, v))
 
 
-@pytest.mark.parametrize(("options", "settings"), [
-    ({}, {}),
-    ({"mlp_ratio": 3.5}, {"mlp_dim": 35}),
-    ({"qkv_bias": False}, {"qkv_bias": False}),
-    ({"init_values": 1e-5}, {"layer_scale": True}),
-    ({"reg_tokens": 5}, {"registers": 5}),
-    ({"reg_tokens": 5, "no_embed_class": True}, {"registers": 5, "prefix_positions": 0}),
-    ({"no_embed_class": True}, {"prefix_positions": 0}),
-    ({"global_pool": "avg"}, {"pool": "mean", "norm_at": "pooled"}),
-    ({"global_pool": "avg", "class_token": False}, {"pool": "mean", "norm_at": "pooled", "class_token": False}),
-    ({"global_pool": "avg", "class_token": False, "reg_tokens": 3},
-     {"pool": "mean", "norm_at": "pooled", "class_token": False, "registers": 3}),
-    ({"global_pool": "avg", "class_token": False, "fc_norm": False}, {"pool": "mean", "class_token": False}),
-    ({"img_size": 8, "reg_tokens": 4, "init_values": 1, "no_embed_class": True},
-     {"image": (8, 8), "registers": 4, "layer_scale": True, "prefix_positions": 0}),
-], ids=str)
-def test_timm_gives_the_same_logits(tmp_path, options, settings):
-    loaded = same(timm_model(**options), tmp_path, heads=2)
-    assert loaded.config == CONFIG.with_(**{"mlp_dim": 40, **settings})
+def other_eps(model: ViT) -> None:
+    for part in model.modules():
+        if isinstance(part, nn.LayerNorm):
+            part.eps = 1e-12
 
 
-def test_the_real_tiny_model_of_timm_gives_the_same_logits(tmp_path):
-    timm = pytest.importorskip("timm")
-    loaded = same(timm.create_model("vit_tiny_patch16_224", pretrained=False), tmp_path, heads=3)
-    assert loaded.config == SIZES["ti/16"].config.with_(mlp_dim=768)
+def no_last_scale(model: ViT) -> None:
+    model.norm.weight.data.fill_(1)
 
 
-def test_a_distilled_model_gives_the_same_logits(tmp_path):
-    deit = pytest.importorskip("timm").models.deit
-    theirs = deit.VisionTransformerDistilled(img_size=12, patch_size=4, embed_dim=10, depth=2, num_heads=2, num_classes=3)
-    assert same(theirs, tmp_path, heads=2).config == CONFIG.with_(distilled=True, mlp_dim=40)
+def positions_moved(model: ViT) -> None:
+    model.pos_embed.data[:, 1:] = model.pos_embed.data[:, 1:].roll(1, 1)
 
 
-def test_a_model_without_a_head_gives_the_same_hidden_states(tmp_path):
-    theirs = shaken(timm_model(num_classes=0))
-    torch.save(theirs.state_dict(), tmp_path / "x.pt")
-    loaded = load(tmp_path / "x.pt", heads=2)
-    images = pictures((12, 12))
-    assert loaded.config.classes == 0 and loaded.classes == () and loaded.model(images).shape == (2, 0)
-    torch.testing.assert_close(loaded.model.encode(images), theirs.forward_features(images), rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("broken", [exchanged, other_eps, no_last_scale, positions_moved])
+def test_a_model_that_differs_in_one_thing_is_noticed(tmp_path, broken):
+    theirs = torchvision_model()
+    ours, images = double(same(theirs, tmp_path, 2, torchvision_says).model), pictures((12, 12)).double()
+    hold_equal(ours, torchvision_says(theirs, images), images, 1e-9)
+    broken(ours)
+    with pytest.raises(AssertionError, match="not close"):
+        hold_equal(ours, torchvision_says(theirs, images), images, 1e-9)
 
 
-def test_dinov2_with_registers_under_its_own_names_gives_the_same_hidden_states(tmp_path):
-    """DINOv2 places registers after the class token's position is added; timm says the same with `no_embed_class` and a folded token."""
-    theirs = shaken(timm_model(num_classes=0, reg_tokens=4, no_embed_class=True, init_values=1e-5))
-    state = dict(theirs.state_dict())
-    state["register_tokens"], state["mask_token"] = state.pop("reg_token"), torch.zeros(1, 10)
-    row = torch.randn(1, 1, 10)                                             # its class token has a position, which timm has folded in
-    state["cls_token"], state["pos_embed"] = state["cls_token"] - row, torch.cat((row, state["pos_embed"]), dim=1)
-    torch.save(state, tmp_path / "x.pth")
-    loaded = load(tmp_path / "x.pth", heads=2)
-    assert loaded.config.registers == 4 and loaded.config.prefix_positions == 1
-    torch.testing.assert_close(loaded.model.encode(pictures((12, 12))), theirs.forward_features(pictures((12, 12))), rtol=1e-4, atol=1e-4)
+def test_another_gelu_is_noticed(tmp_path, monkeypatch):
+    theirs = torchvision_model()
+    ours, images = double(same(theirs, tmp_path, 2, torchvision_says).model), pictures((12, 12)).double()
+    said = torchvision_says(theirs, images)
+    monkeypatch.setattr(MLP, "forward", lambda mlp, z: mlp.fc2(F.gelu(mlp.fc1(z), approximate="tanh")))
+    with pytest.raises(AssertionError, match="not close"):
+        hold_equal(ours, said, images, 1e-9)
 
 
-def test_attention_is_what_a_block_of_timm_computes(tmp_path):
-    theirs = timm_model(depth=3)
-    loaded = same(theirs, tmp_path, heads=2)
-    images = pictures((12, 12))
-    trace, z = loaded.model.double().trace(images.double()), theirs._pos_embed(theirs.patch_embed(images.double()))
-    for q, k, block in zip(trace.queries, trace.keys, theirs.blocks, strict=True):
-        attn = block.attn
-        their_q, their_k, _ = attn.qkv(block.norm1(z)).reshape(2, 10, 3, 2, 5).permute(2, 0, 3, 1, 4)
-        torch.testing.assert_close(weights(q, k), (their_q * attn.scale @ their_k.transpose(-2, -1)).softmax(dim=-1), rtol=1e-9, atol=1e-9)
-        z = block(z)
-
-
-@pytest.mark.parametrize(("old", "new"), [((3, 3), (5, 5)), ((4, 6), (7, 2)), ((5, 5), (3, 3)), ((3, 4), (4, 3))])
-def test_positions_are_resized_as_timm_does(old, new):
-    layers = pytest.importorskip("timm.layers")
-    table = torch.randn(1, 2 + old[0] * old[1], 10)
-    expected = layers.resample_abs_pos_embed(table, list(new), list(old), num_prefix_tokens=2)
-    torch.testing.assert_close(resize_positions(table, old, new), expected, rtol=1e-5, atol=1e-5)
-
-
-# ---- Hugging Face
-
-
-def hugging_face(kind: str, model: str, *, attention: str = "sdpa", **options) -> nn.Module:
-    transformers = pytest.importorskip("transformers")
-    size = {"hidden_size": 10, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 28, "image_size": 12, "patch_size": 4}
-    config = getattr(transformers, f"{kind}Config")(**size, num_labels=3, attn_implementation=attention, **options)
-    return getattr(transformers, f"{kind}{model}")(config)
-
-
-def test_hugging_face_gives_the_same_logits(tmp_path):
-    loaded = same(hugging_face("ViT", "ForImageClassification"), tmp_path, 2, answer=lambda model, images: model(images).logits)
-    assert loaded.config == CONFIG.with_(mlp_dim=28, eps=1e-12)
-
-
-def test_hugging_face_files_written_by_save_pretrained_give_the_same_logits(tmp_path):
-    theirs = shaken(hugging_face("ViT", "ForImageClassification", qkv_bias=False))
-    theirs.save_pretrained(tmp_path)
-    loaded, images = load(tmp_path / "model.safetensors", heads=2), pictures((12, 12))
-    assert not loaded.config.qkv_bias
-    torch.testing.assert_close(loaded.model(images), theirs(images).logits, rtol=1e-4, atol=1e-4)
-
-
-def test_attention_is_what_hugging_face_shows(tmp_path):
-    theirs = shaken(hugging_face("ViT", "ForImageClassification", attention="eager"))
-    torch.save(theirs.state_dict(), tmp_path / "x.pt")
-    loaded, images = load(tmp_path / "x.pt", heads=2), pictures((12, 12)).double()
-    trace, shown = loaded.model.double().trace(images), theirs.double()(images, output_attentions=True).attentions
-    for q, k, expected in zip(trace.queries, trace.keys, shown, strict=True):
-        torch.testing.assert_close(weights(q, k), expected, rtol=1e-6, atol=1e-6)                  # its softmax is always float32
-
-
-@pytest.mark.parametrize(("model", "settings"), [
-    ("ForImageClassificationWithTeacher", {"distilled": True}), ("ForImageClassification", {"registers": 1}),
-])
-def test_distilled_models_of_hugging_face_give_the_same_logits(tmp_path, model, settings):
-    loaded = same(hugging_face("DeiT", model), tmp_path, 2, answer=lambda model, images: model(images).logits)
-    assert loaded.config == CONFIG.with_(mlp_dim=28, eps=1e-12, **settings)
-
-
-@pytest.mark.parametrize(("kind", "settings"), [("ViT", {"eps": 1e-12}), ("Dinov2", {"layer_scale": True}),
-                                                ("Dinov2WithRegisters", {"layer_scale": True, "registers": 4, "prefix_positions": 1})])
-def test_hugging_face_models_without_a_head_give_the_same_hidden_states(tmp_path, kind, settings):
-    theirs = shaken(hugging_face(kind, "Model"))
-    theirs.save_pretrained(tmp_path)
-    loaded, images = load(tmp_path / "model.safetensors", heads=2), pictures((12, 12))
-    assert loaded.config == CONFIG.with_(classes=0, mlp_dim=loaded.config.mlp_dim, **settings)
-    torch.testing.assert_close(loaded.model.encode(images), theirs(images).last_hidden_state, rtol=1e-4, atol=1e-4)
+def test_a_wrong_head_count_is_noticed(tmp_path):
+    theirs = torchvision_model()
+    same(theirs, tmp_path, 2, torchvision_says)
+    with pytest.raises(AssertionError, match="not close"):
+        hold_equal(double(load(tmp_path / "theirs.pt", heads=5).model), Said(theirs(pictures((12, 12)).double()), None),
+                   pictures((12, 12)).double(), 1e-4)

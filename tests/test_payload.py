@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +78,17 @@ def test_the_payload_is_plain_json_of_less_than_100_kilobytes(which, tiny, photo
         assert len(text) < 100_000
 
 
+def test_of_a_large_input_travels_what_the_eye_can_see_and_of_a_small_one_every_pixel():
+    cat = Path(__file__).resolve().parent.parent / "vitdemo" / "ui" / "examples" / "cat.jpg"
+    for side, kind in ((96, "PNG"), (100, "JPEG"), (320, "JPEG")):
+        result = explain(cat, seeded(image=side, patch=20 if side > 96 else 12, depth=1))
+        value = payload(result)
+        sent = image_of(value["seen"])
+        assert (sent.format, sent.size, value["seen_size"]) == (kind, (side, side), [side, side])
+        apart = np.abs(np.asarray(sent).astype(int) - np.asarray(result.seen))
+        assert apart.mean() < (4 if kind == "JPEG" else 1e-9) and len(json.dumps(value)) < 200_000
+
+
 @pytest.mark.parametrize(("changes", "names"), [
     ({}, ["class token"]), ({"registers": 2}, ["class token", "register 1", "register 2"]), ({"distilled": True}, ["class token", "distillation token"]),
     ({"pool": "mean", "class_token": False}, []), ({"pool": "mean", "class_token": False, "registers": 1}, ["register 1"])])
@@ -89,7 +101,7 @@ def test_tokens_before_the_patches_are_named_in_the_models_own_order(changes, na
 
 def test_a_model_without_a_head_travels_without_classes(photo):
     value = payload(explain(photo, seeded(classes=0)))
-    assert value["top"] == [] and value["knows"] == [] and value["known"] == 0 and value["lens"] == {"names": [], "shares": []}
+    assert value["top"] == value["leading"] == value["knows"] == [] and value["known"] == 0 and value["lens"] == {"names": [], "shares": []}
     json.dumps(value, allow_nan=False)
 
 

@@ -56,21 +56,25 @@ def test_a_zip_becomes_a_set_that_training_reads_with_the_same_pixels(sets, tmp_
     assert made.classes == {"blue": 3, "green": 3, "red": 3} and made.pictures == 9
     dataset = data.load(sets.path(made.id), size=(6, 6))
     assert dataset.name == "colours" and dataset.classes == ("blue", "green", "red") and dataset.test is None and len(dataset.train) == 9
-    expected = sorted(np.asarray(coloured("red", seed, (6, 6))).transpose(2, 0, 1).tobytes() for seed in (0, 1, 2, 100, 101, 102, 200, 201, 202))
+    expected = sorted(np.asarray(coloured("red", seed, (6, 6))).transpose(2, 0, 1).tobytes()
+                      for seed in (0, 1, 2, 100, 101, 102, 200, 201, 202))
     assert sorted(image.numpy().tobytes() for image in dataset.train.images) == expected
 
 
 @pytest.mark.parametrize("wrapping", ["", "My animals/", "a/b/"])
 def test_train_and_test_folders_stay_apart_also_inside_a_folder_around_them(sets, tmp_path, wrapping):
-    content = members(3, ("cat", "dog"), wrapping + "Train/") | {f"{wrapping}valid/{name}/x.png": square("green", i) for i, name in enumerate(("cat", "dog"))}
+    content = members(3, ("cat", "dog"),
+                      wrapping + "Train/") | {f"{wrapping}valid/{name}/x.png": square("green", i) for i, name in enumerate(("cat", "dog"))}
     made = sets.from_zip(packed(tmp_path / "p.zip", content))
     dataset = data.load(sets.path(made.id), size=(6, 6))
-    assert made.classes == {"cat": 4, "dog": 4} and (len(dataset.train), len(dataset.test)) == (6, 2) and dataset.test.labels.tolist() == [0, 1]
+    assert (made.classes == {"cat": 4, "dog": 4} and (len(dataset.train), len(dataset.test)) == (6, 2)
+            and dataset.test.labels.tolist() == [0, 1])
 
 
 def test_a_zip_by_explorer_or_finder_holds_only_its_pictures(sets, tmp_path):
     content = members(2, ("cat", "dog"), "Animals/")
-    litter = {"Animals/Thumbs.db": b"x", "Animals/cat/desktop.ini": b"x", "Animals/.DS_Store": b"x", "Animals/cat/Icon\r": b"", "__MACOSX/Animals/cat/._0.png": b"x" * 90,
+    litter = {"Animals/Thumbs.db": b"x", "Animals/cat/desktop.ini": b"x", "Animals/.DS_Store": b"x", "Animals/cat/Icon\r": b"",
+              "__MACOSX/Animals/cat/._0.png": b"x" * 90,
               "Animals/cat/._1.png": b"x"}
     made = sets.from_zip(packed(tmp_path / "p.zip", {"Animals/empty class/": b""} | content | litter), "Year 9")
     assert made.classes == {"cat": 2, "dog": 2} and made.skipped == () and made.title == "Year 9"
@@ -78,27 +82,39 @@ def test_a_zip_by_explorer_or_finder_holds_only_its_pictures(sets, tmp_path):
 
 def test_what_is_left_out_is_listed_with_its_reason(sets, tmp_path):
     content = members(2) | {"red/phone.heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "red/cut.jpg": square()[:50], "red/empty.png": b"",
-                            "red/notes.txt": b"hello", "loose.png": square(), "red/again.png": members(2)["blue/0.png"], "red/more.zip": b"PK\3\4"}
+                            "red/notes.txt": b"hello", "loose.png": square(), "red/again.png": members(2)["blue/0.png"],
+                            "red/more.zip": b"PK\3\4"}
     made = sets.from_zip(packed(tmp_path / "p.zip", content))
     said = dict(line.split(": ", 1) for line in made.skipped)
-    assert made.pictures == 6 and set(said) == {"red/phone.heic", "red/cut.jpg", "red/empty.png", "red/notes.txt", "loose.png", "red/again.png", "red/more.zip"}
-    assert "HEIC" in said["red/phone.heic"] and "no class folder" in said["loose.png"] and "same picture as blue/0.png" in said["red/again.png"]
+    assert (made.pictures == 6
+            and set(said) == {"red/phone.heic", "red/cut.jpg", "red/empty.png", "red/notes.txt", "loose.png", "red/more.zip"})
+    assert ("HEIC" in said["red/phone.heic"] and "no class folder" in said["loose.png"]
+            and (made.skipped_count, made.duplicates_count) == (6, 1))
 
 
 def test_of_very_many_files_left_out_only_the_first_are_named(sets, tmp_path):
     long = "\N{CAT FACE}" * 70
-    made = sets.from_zip(packed(tmp_path / "p.zip", members(2) | {f"red/{long}{i}.txt": b"x" for i in range(30)} | {f"{long}{i}.png": b"x" for i in range(150)}))
-    assert len(made.skipped) == 101 and made.skipped[-1] == "and 80 more" and all(len(line) < 300 for line in made.skipped)
-    assert sets.get(made.id).pictures == 6
+    made = sets.from_zip(packed(tmp_path / "p.zip", members(2) | {f"red/{long}{i}.txt": b"x" for i in range(30)}
+                                | {f"{long}{i}.png": b"x" for i in range(150)}))
+    assert len(made.skipped) == 100 and made.skipped_count == 180 and all(len(line) < 300 for line in made.skipped)
+    for change in (lambda: sets.entitle(made.id, "new"), lambda: sets.rename(made.id, "red", "pink"),
+                   lambda: sets.add(made.id, "pink", square("red", 999)),
+                   lambda: sets.drop(made.id, "pink", 0), lambda: sets.entitle(made.id, "newer")):
+        after = change()
+        assert (len(after.skipped), after.skipped_count, after.duplicates_count) == (100, 180, 0)       # whatever is changed later
+    assert after.title == "newer" and after.pictures == 6
 
 
 @pytest.mark.parametrize(("content", "said"), [
     ({}, "no pictures in class folders"), ({"1.png": square()}, "no pictures in class folders"), ({"photos.zip": b"PK"}, "another archive"),
-    (members(3, ("cat",)), "1 class folder,"), (members(1, tuple(f"class {i}" for i in range(41))), "41 files in class folders, and at most 40"),
+    (members(3, ("cat",)), "1 class folder,"),
+    (members(1, tuple(f"class {i}" for i in range(41))), "41 files in class folders, and at most 40"),
     ({"cat/1.png": square(), "dog/1.txt": b"x"}, r"1 class folder with pictures that can be read.*dog/1.txt"),
     ({"cat/1.png": b"x", "dog/1.txt": b"x"}, "0 class folders with pictures"),
-    (members(1, ("cat", "cat\u200f", "dog")), "two class folders would both be called 'cat'"), (members(1, ("Cat", "cat")), "both be called"),
-    (members(1, ("x" * 50, "x" * 51)), "both be called"), (members(1, ("cat", "...")) | {}, "1 class folder,"), (members(1, ("cat", "\u202e")), "a class needs a name"),
+    (members(1, ("cat", "cat\u200f", "dog")), "two class folders would both be called 'cat'"),
+    (members(1, ("Cat", "cat")), "both be called"),
+    (members(1, ("x" * 50, "x" * 51)), "both be called"), (members(1, ("cat", "...")) | {}, "1 class folder,"),
+    (members(1, ("cat", "\u202e")), "a class needs a name"),
     (members(1, ("cat", "dog"), "train/") | members(1, ("cow",), "test/"), "'cow' is in the test folder only"),
 ])
 def test_a_zip_that_cannot_become_a_set_is_refused_in_words_and_leaves_nothing(sets, tmp_path, content, said):
@@ -117,7 +133,8 @@ def test_two_to_a_hundred_classes_are_taken(tmp_path):
 def test_names_that_lead_elsewhere_are_only_names_and_nothing_is_written_but_the_set(sets, tmp_path):
     link = zipfile.ZipInfo("dog/link.png")
     link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-    tricks = {"../../evil/1.png": square("blue", 1), "/etc/1.png": square("blue", 2), "C:\\Windows\\1.png": square("blue", 3), "dog/../../../x.png": square("blue", 4)}
+    tricks = {"../../evil/1.png": square("blue", 1), "/etc/1.png": square("blue", 2), "C:\\Windows\\1.png": square("blue", 3),
+              "dog/../../../x.png": square("blue", 4)}
     packed(tmp_path / "p.zip", members(2, ("cat", "dog")) | tricks)
     with zipfile.ZipFile(tmp_path / "p.zip", "a") as out:
         out.writestr(link, "/etc/passwd")
@@ -129,7 +146,8 @@ def test_names_that_lead_elsewhere_are_only_names_and_nothing_is_written_but_the
 
 
 def test_locked_damaged_and_oddly_packed_members_are_left_out(sets, tmp_path):
-    packed(tmp_path / "p.zip", members(2) | {"red/locked.png": square("green", 7), "red/sum.png": square("green", 8), "red/stream.png": square("green", 9)})
+    packed(tmp_path / "p.zip",
+           members(2) | {"red/locked.png": square("green", 7), "red/sum.png": square("green", 8), "red/stream.png": square("green", 9)})
     with zipfile.ZipFile(tmp_path / "p.zip", "a", zipfile.ZIP_LZMA) as out:
         out.writestr("red/lzma.png", square("green", 6))
     content = bytearray((tmp_path / "p.zip").read_bytes())
@@ -139,7 +157,8 @@ def test_locked_damaged_and_oddly_packed_members_are_left_out(sets, tmp_path):
     (tmp_path / "p.zip").write_bytes(content)
     said = dict(line.split(": ", 1) for line in sets.from_zip(tmp_path / "p.zip").skipped)
     assert set(said) == {f"red/{name}.png" for name in ("locked", "sum", "stream", "lzma")}
-    assert "password" in said["red/locked.png"] and "unusual" in said["red/lzma.png"] and "damaged" in said["red/sum.png"] and "damaged" in said["red/stream.png"]
+    assert ("password" in said["red/locked.png"] and "unusual" in said["red/lzma.png"] and "damaged" in said["red/sum.png"]
+            and "damaged" in said["red/stream.png"])
 
 
 def test_a_member_that_says_it_is_smaller_or_larger_than_it_is_does_no_harm(sets, tmp_path):
@@ -202,7 +221,8 @@ def test_the_room_is_looked_at_while_a_zip_is_read(sets, tmp_path):
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\5\6" + bytes(18), b"not a zip", b"PK\3\4" + bytes(500), b"Rar!\x1a\x07\0", b"\x1f\x8b" + bytes(50)])
+@pytest.mark.parametrize("content",
+                         [b"", b"PK\5\6" + bytes(18), b"not a zip", b"PK\3\4" + bytes(500), b"Rar!\x1a\x07\0", b"\x1f\x8b" + bytes(50)])
 def test_what_is_no_zip_is_refused_in_words(sets, tmp_path, content):
     (tmp_path / "p.zip").write_bytes(content)
     with pytest.raises(DataError, match="p.zip"):
@@ -252,7 +272,8 @@ def test_pictures_are_collected_shown_dropped_and_renamed(sets):
             made = sets.add(set_id, name, square("red", seed))
     assert made.classes == {"cat": 4, "dog": 2} and made.pictures == 6
     shown = sets.thumbnails(set_id, "cat", limit=2)
-    assert [np.array_equal(np.asarray(image), np.asarray(coloured("red", seed, (6, 6)))) for image, seed in zip(shown, (1, 2))] == [True, True]
+    assert [np.array_equal(np.asarray(image), np.asarray(coloured("red", seed, (6, 6))))
+            for image, seed in zip(shown, (1, 2))] == [True, True]
     assert sets.drop(set_id, "cat", 1).classes == {"cat": 3, "dog": 2}
     assert np.array_equal(np.asarray(sets.thumbnails(set_id, "cat")[1]), np.asarray(coloured("red", 3, (6, 6))))
     assert sets.rename(set_id, "dog", "a/wolf\u202e").classes == {"a-wolf": 2, "cat": 3}
@@ -268,9 +289,11 @@ def test_pictures_are_collected_shown_dropped_and_renamed(sets):
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (lambda s, i: s.add(i, "cat", b"hello"), "not a picture"), (lambda s, i: s.add(i, "dog", square("red", 1)), "is in the class 'cat' already"),
+    (lambda s, i: s.add(i, "cat", b"hello"), "not a picture"),
+    (lambda s, i: s.add(i, "dog", square("red", 1)), "is in the class 'cat' already"),
     (lambda s, i: s.add(i, " \u200b", square("red", 9)), "a class needs a name"), (lambda s, i: s.drop(i, "cat", 1), "no picture 1"),
-    (lambda s, i: s.drop(i, "cow", 0), "no picture 0"), (lambda s, i: s.drop(i, "cat", -1), "no picture"), (lambda s, i: s.drop(i, "cat", "0"), "no picture"),
+    (lambda s, i: s.drop(i, "cow", 0), "no picture 0"), (lambda s, i: s.drop(i, "cat", -1), "no picture"),
+    (lambda s, i: s.drop(i, "cat", "0"), "no picture"),
     (lambda s, i: s.rename(i, "cow", "cat"), "no such class"), (lambda s, i: s.rename(i, "cat", "DOG"), "another class"),
 ])
 def test_a_change_that_cannot_be_is_refused_and_the_set_stays(sets, change, said):
@@ -285,7 +308,8 @@ def test_a_change_that_cannot_be_is_refused_and_the_set_stays(sets, change, said
 @pytest.mark.parametrize("set_id", ["", "x", "0" * 32, "../" + "0" * 29, None, 7, "0" * 31 + "\n", ["0" * 32]])
 def test_an_id_that_is_none_is_one_sentence_everywhere(sets, set_id, tmp_path):
     (tmp_path / f"{'0' * 29}.zip").write_bytes(b"")
-    for ask in (sets.get, sets.path, sets.delete, lambda i: sets.thumbnails(i, "a"), lambda i: sets.add(i, "a", square()), lambda i: sets.drop(i, "a", 0),
+    for ask in (sets.get, sets.path, sets.delete, lambda i: sets.thumbnails(i, "a"), lambda i: sets.add(i, "a", square()),
+                lambda i: sets.drop(i, "a", 0),
                 lambda i: sets.rename(i, "a", "b"), lambda i: sets.entitle(i, "a")):
         with pytest.raises(DataError, match="no such set"):
             ask(set_id)
@@ -307,13 +331,88 @@ def test_all_sets_together_take_no_more_than_their_place_and_one_that_is_full_ca
     sets = Sets(tmp_path / "sets", max_pictures=1000, max_bytes=4 * picturesets.LEAST)
     kept = [sets.create() for _ in range(3)]
     sets.add(kept[0], "a", square())
-    for refused in (sets.create, lambda: sets.from_zip(packed(tmp_path / "p.zip", members(2) | {f"red/{i}.png": square("red", i, (60, 60)) for i in range(40)}))):
+    for refused in (sets.create,
+                    lambda: sets.from_zip(packed(tmp_path / "p.zip",
+                                                 members(2) | {f"red/{i}.png": square("red", i, (60, 60)) for i in range(40)}))):
         kept += [sets.create()] if len(kept) < 4 and refused == sets.create else []
         with pytest.raises(DataError, match="is full"):
             refused()
     assert sets.drop(kept[0], "a", 0).pictures == 0
     sets.delete(kept.pop())
     assert len(files(sets)) == 3
+
+
+# ---- near-copies, and what one browser may take -----------------------------------------------------------------------------
+
+
+def scene(seed: int, size: int = 90, **changes) -> Image.Image:
+    """A picture with light and dark places, as photos have; each seed another one."""
+    rough = np.random.default_rng(seed).integers(20, 235, (5, 5, 3), dtype=np.uint8)
+    return Image.fromarray(rough).resize((size, size), Image.Resampling.BICUBIC)
+
+
+NEARLY = {"saved again": lambda image: Image.open(io.BytesIO(picture_bytes(image, "JPEG", quality=60))),
+          "smaller": lambda image: image.resize((50, 50)),
+          "brighter": lambda image: image.point(lambda v: min(255, v + 12)),
+          "turned a little": lambda image: image.rotate(1, Image.Resampling.BICUBIC)}
+
+
+def test_pictures_that_are_nearly_the_same_are_counted_wherever_they_lie(sets, tmp_path):
+    content = {f"{'ab'[i % 2]}/{i}.png": picture_bytes(scene(i)) for i in range(12)}
+    assert sets.from_zip(packed(tmp_path / "p.zip", content)).alike == 0
+    near = {f"{'ba'[i % 2]}/near{i}.png": picture_bytes(change(scene(i))) for i, change in enumerate(NEARLY.values())}
+    made = sets.from_zip(packed(tmp_path / "p.zip", {**content, **near}))
+    assert made.alike == len(NEARLY) and made.duplicates_count == 0
+    split = {f"train/{name}": value for name, value in content.items()} | {f"test/{name}": value for name, value in near.items()}
+    assert sets.from_zip(packed(tmp_path / "p.zip", split)).alike == len(NEARLY)
+
+
+@pytest.mark.parametrize("nearly", NEARLY.values(), ids=NEARLY)
+def test_a_near_copy_that_is_added_counts_until_it_or_the_other_is_gone(sets, nearly):
+    set_id = sets.create()
+    for seed in range(4):
+        made = sets.add(set_id, "a", picture_bytes(scene(seed)))
+    assert made.alike == 0
+    assert sets.add(set_id, "b", picture_bytes(nearly(scene(1)))).alike == 1
+    assert sets.rename(set_id, "b", "c").alike == 1 and sets.entitle(set_id, "x").alike == 1
+    assert sets.drop(set_id, "a", 0).alike == 1                             # another one
+    assert sets.drop(set_id, "a", 0).alike == 0                             # the one it was a copy of
+
+
+def test_pictures_of_one_burst_count_however_different_they_look(sets):
+    set_id = sets.create()
+    assert sets.add(set_id, "a", picture_bytes(scene(1))).alike == 0
+    assert sets.add(set_id, "a", picture_bytes(scene(2)), together=True).alike == 1
+    assert sets.add(set_id, "a", picture_bytes(scene(3)), together=True).alike == 2
+    assert sets.drop(set_id, "a", 0).alike == 2 and sets.rename(set_id, "a", "b").alike == 2
+
+
+def test_plain_pictures_and_noise_are_no_near_copies_and_many_are_compared_in_parts():
+    noise = np.random.default_rng(1).integers(0, 256, (1200, 64), dtype=np.uint8)
+    noise[700] = noise[20] + (noise[20] < 255)
+    noise[1100], noise[1101] = 90, 91                                       # even grey: nothing to tell them by
+    assert unpacking.near_copies(noise).nonzero()[0].tolist() == [700]
+    assert unpacking.near_copies(noise, since=650).nonzero()[0].tolist() == [50] and len(unpacking.near_copies(noise[:0])) == 0
+
+
+def test_one_browsers_sets_take_no_more_than_its_share_and_leave_the_rest_to_others(tmp_path):
+    sets = Sets(tmp_path / "sets", max_pictures=1000, max_bytes=20 * picturesets.LEAST)
+    share = {"owner": "0a" * 4, "most": 4 * picturesets.LEAST}
+    large = packed(tmp_path / "p.zip",
+                   {f"{name}/{i}.png": square("red", 100 * len(name) + i, (60, 60)) for name in ("red", "green") for i in range(20)})
+    kept = [sets.create(**share) for _ in range(3)]
+    assert all(set_id.startswith("0a0a0a0a") and len(set_id) == 32 for set_id in kept) and len(set(kept)) == 3
+    for seed in range(3):
+        sets.add(kept[0], "a", square("red", seed), most=share["most"])
+    for grow in (lambda: sets.from_zip(large, **share), lambda: [sets.create(**share) for _ in range(2)]):
+        with pytest.raises(DataError, match="one browser's sets may take"):
+            grow()
+    with pytest.raises(DataError, match="one browser's sets may take"):
+        sets.add(kept[0], "a", square("red", 9), most=share["most"])
+    assert sets.from_zip(large, owner="0b" * 4, most=8 * picturesets.LEAST).pictures == 40             # others have room
+    assert sets.drop(kept[0], "a", 0).pictures == 2                         # and what is full can be emptied
+    sets.delete(kept[1])
+    sets.add(kept[0], "a", square("red", 9), most=share["most"])
 
 
 def test_a_full_disk_is_one_sentence_and_the_set_stays_as_it_was(sets, monkeypatch, tmp_path):
@@ -324,7 +423,8 @@ def test_a_full_disk_is_one_sentence_and_the_set_stays_as_it_was(sets, monkeypat
         raise OSError(28, "No space left on device", str(tmp_path))
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
-    for change in (lambda: sets.add(set_id, "cat", square("red", 2)), lambda: sets.from_zip(upload), lambda: sets.rename(set_id, "cat", "dog")):
+    for change in (lambda: sets.add(set_id, "cat", square("red", 2)), lambda: sets.from_zip(upload),
+                   lambda: sets.rename(set_id, "cat", "dog")):
         with pytest.raises(DataError, match="disk is full") as refusal:
             change()
         assert str(tmp_path) not in str(refusal.value)
@@ -335,8 +435,9 @@ def test_a_damaged_set_is_one_sentence(sets):
     set_id = sets.create()
     for content in (b"", b"PK", b"PK\5\6" + bytes(18)):
         (sets.home / f"{set_id}.zip").write_bytes(content)
-        with pytest.raises(DataError, match="damaged"):
-            sets.get(set_id)
+        for ask in (sets.get, lambda i: sets.entitle(i, "new")):
+            with pytest.raises(DataError, match="damaged"):
+                ask(set_id)
 
 
 def test_sets_that_nobody_uses_are_deleted_and_those_in_use_are_not(sets):
@@ -363,7 +464,8 @@ def test_many_hands_collect_into_one_set_at_once(sets):
         for number, picture in enumerate(content[start]):
             sets.add(set_id, f"class {number % 3}", picture)
 
-    program = ("import sys, pickle; from pathlib import Path; from vitdemo.picturesets import Sets; home, set_id, content = pickle.load(sys.stdin.buffer)\n"
+    program = ("import sys, pickle; from pathlib import Path; from vitdemo.picturesets import Sets\n"
+               "home, set_id, content = pickle.load(sys.stdin.buffer)\n"
                "for i, picture in enumerate(content): Sets(home, max_pictures=40, max_bytes=10**8).add(set_id, f'class {i % 3}', picture)")
     other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, cwd=Path(__file__).resolve().parent.parent)
     pickle.dump((sets.home, set_id, content[24]), other.stdin)
@@ -379,6 +481,8 @@ def test_many_hands_collect_into_one_set_at_once(sets):
 
 
 def test_a_class_name_is_never_a_path_and_holds_nothing_invisible():
-    for name, kept in (("cat", "cat"), ("../../etc", "etc"), ("a\\b/c", "a-b-c"), ("  two\t words\n", "two words"), ("\u202ecat\u200b", "cat"), (".hidden", "hidden"),
-                       ("__MACOSX", "MACOSX"), ("Ba\u0308ume", "Bäume"), ("猫", "猫"), ("x" * 99, "x" * 40), ("<b>cat</b>", "<b>cat<-b>"), ("cat\ud800", "cat")):
+    for name, kept in (("cat", "cat"), ("../../etc", "etc"), ("a\\b/c", "a-b-c"), ("  two\t words\n", "two words"),
+                       ("\u202ecat\u200b", "cat"), (".hidden", "hidden"),
+                       ("__MACOSX", "MACOSX"), ("Ba\u0308ume", "Bäume"), ("猫", "猫"), ("x" * 99, "x" * 40), ("<b>cat</b>", "<b>cat<-b>"),
+                       ("cat\ud800", "cat")):
         assert unpacking.class_name(name) == kept

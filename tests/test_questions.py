@@ -1,6 +1,7 @@
 """Questions about a result: right beside `explain`, one sentence for nonsense, each visitor's own, tests gone on with until they are done."""
 
 import base64
+import io
 import json
 import threading
 from dataclasses import replace
@@ -11,7 +12,7 @@ import torch
 from conftest import coloured, seeded, tiny_config
 from PIL import Image
 
-from vitdemo import answers, checkpoint, faithfulness, surgery
+from vitdemo import answers, checkpoint, faithfulness, features, surgery
 from vitdemo.attention import weights
 from vitdemo.config import Preprocessing
 from vitdemo.explain import explain
@@ -104,6 +105,78 @@ def test_facts_and_embedding_have_the_models_shape(page, result):
     assert (embedding["positions"]["rows"], embedding["positions"]["cols"]) == (3, 5) and len(base64.b64decode(embedding["positions"]["data"])) == 15 * 15
 
 
+@pytest.mark.parametrize("token", [0, 7, None])
+def test_similarity_is_the_cosine_of_a_tokens_features_with_all_tokens(page, result, token):
+    tokens = result.trace.tokens[0].double().numpy()
+    tokens /= np.sqrt((tokens**2).sum(1, keepdims=True))
+    assert same(2 * unpack(page.ask("similarity", token=token)["map"])[0, 0] - 1, tokens @ tokens[token or 0])
+
+
+def test_the_average_patch_is_asked_about_where_there_is_no_class_token(averaging):
+    patches = averaging.trace.tokens[0].double().numpy()
+    mean = patches[1:].mean(0)
+    wanted = patches @ mean / np.sqrt((patches**2).sum(1) * (mean @ mean))
+    assert same(2 * unpack(Page(averaging).ask("similarity")["map"])[0, 0] - 1, wanted)
+
+
+def rgba(picture):
+    return np.frombuffer(base64.b64decode(picture["rgba"]), np.uint8).reshape(-1, 4)
+
+
+@pytest.mark.parametrize("part", features.PARTS)
+def test_colours_and_norms_are_those_of_the_module(page, result, part):
+    found, all_parts = features.colours([result.trace.tokens[0, 1:]], [(3, 5)], part), {one: page.ask("colours", part=one) for one in features.PARTS}
+    answer = all_parts[part]
+    (picture,) = answer["pictures"]
+    assert np.array_equal(rgba(picture)[:, 3] > 0, found.kept[0]) and np.abs(rgba(picture)[:, :3] - 255 * found.rgb[0].numpy()).max() <= 0.5
+    assert same(answer["explained"], np.round(found.explained, 4)) and page.ask("colours", part=part) == answer
+    norms = page.ask("norms")
+    with torch.inference_mode():
+        lengths = features.norms(result.loaded.model, result.embedded())
+    assert np.allclose(unpack(norms["lengths"])[:, 0], lengths, rtol=1e-4) and np.allclose(norms["limits"], features.limits(lengths, 1), rtol=1e-4)
+
+
+def test_a_second_picture_is_compared_with_the_first_ones_patch_and_coloured_together_with_it(page, result, tiny):
+    second = explain(coloured("blue", 3, (30, 50)), tiny)
+    beside = page.results.keep(second)
+    one, two = (e.trace.tokens[0].double().numpy() for e in (result, second))
+    wanted = two @ one[7] / np.sqrt((two**2).sum(1) * (one[7] @ one[7]))
+    assert same(2 * unpack(page.ask("similarity", token=7, beside=beside)["map"])[0, 0] - 1, wanted)
+    joint = page.ask("colours", beside=beside)
+    found = features.colours([result.trace.tokens[0, 1:], second.trace.tokens[0, 1:]], [(3, 5), (3, 5)])
+    assert len(joint["pictures"]) == 2 and all(np.abs(rgba(picture)[:, :3] - 255 * rgb.numpy()).max() <= 0.5 for picture, rgb in zip(joint["pictures"], found.rgb, strict=True))
+    assert joint["pictures"][0] != page.ask("colours")["pictures"][0]
+
+
+def test_a_picture_after_surgery_is_compared_and_one_of_another_model_is_not(page, result, photo):
+    for moved in (page.ask("surgery", order=[14, *range(1, 14), 0]), page.ask("surgery", positions=False)):
+        assert "map" in page.ask("similarity", token=1, beside=moved["key"]) and len(page.ask("colours", beside=moved["key"])["pictures"]) == 2
+    bare = unpack(page.ask("similarity", token=1, beside=page.ask("surgery", masked=list(range(15)), positions=False)["key"])["map"])[0, 0]
+    assert np.ptp(bare[1:]) < 1e-4                                          # every patch the mean colour, and nobody knows where it is
+    for other in (page.ask("twin")["key"], page.results.keep(explain(photo, seeded(5, dim=20)))):
+        assert page.ask("similarity", token=1, beside=other) == page.ask("colours", beside=other) == {"apart": True}
+
+
+def test_a_result_beside_that_is_no_longer_kept_is_told_in_a_sentence(page):
+    for question in ("similarity", "colours"):
+        for key in ("", "x", page.key[:-1]):
+            answer = page.ask(question, token=1, beside=key)
+            assert answer == {"error": "The result beside this one is no longer kept: look at its picture again."}
+
+
+@pytest.mark.parametrize("view", [{"kind": "similarity", "token": 3}, {"kind": "norms", "layer": 1}, {"kind": "colours", "part": "background"}], ids=lambda view: view["kind"])
+def test_features_are_taken_home_as_numbers_and_are_no_map_to_test(page, result, view):
+    tokens = result.trace.tokens[0]
+    with torch.inference_mode():
+        wanted = {"similarity": lambda: features.similarity(tokens[3], tokens)[1:].view(3, 5), "norms": lambda: features.norms(result.loaded.model, result.embedded())[1, 1:].view(3, 5),
+                  "colours": lambda: features.colours([tokens[1:]], [(3, 5)], "background").rgb[0].T.reshape(3, 3, 5)}[view["kind"]]()
+    taken = page.ask("take", kind="npz", view=view)
+    with np.load(io.BytesIO(base64.b64decode(taken["data"]))) as maps:
+        assert maps["shown"].shape == wanted.shape and np.allclose(maps["shown"], wanted, atol=1e-6)
+    assert all(page.ask("take", kind=kind, view=view)["name"].endswith(kind) for kind in ("png", "svg"))
+    assert "kind" in page.ask("test", view=view, **WAY)["error"]
+
+
 def test_the_twin_is_the_same_picture_through_random_weights_and_is_kept(page, result):
     one, two = page.ask("twin"), page.ask("twin")
     twin = result.twin()
@@ -125,7 +198,7 @@ def test_all_visitors_share_one_untrained_twin_of_a_model(result):
     results = Results()
     questions = Questions(results, result.loaded)
     keys = [questions.ask({"question": "twin", "key": results.keep(result)})["key"] for _ in range(3)]
-    assert len({id(results.get(key).explanation.loaded) for key in keys}) == 1 and len(set(keys)) == 3
+    assert len({id(results.get(key).held().model) for key in keys}) == 1 and len(set(keys)) == 3
 
 
 def test_the_twin_and_the_model_without_positions_are_not_mixed_up(page, result):
@@ -310,7 +383,7 @@ def test_fields_that_do_not_matter_for_a_kind_do_not_make_another_test(page):
 def test_a_model_that_averages_patches_answers_everything(averaging):
     page = Page(averaging)
     for question, more in (("token", {"token": 3}), ("rollout", {}), ("relevance", {"klass": 2}), ("facts", {}), ("twin", {}), ("embedding", {}),
-                           ("surgery", {"masked": [0, 14]}), ("surgery", {"positions": False})):
+                           ("surgery", {"masked": [0, 14]}), ("surgery", {"positions": False}), ("similarity", {"token": 3}), ("colours", {"part": "foreground"}), ("norms", {})):
         assert "error" not in page.ask(question, **more), question
     names = [row["name"] for row in page.until_done("rank", klass=0, how="drop", insertion=True)[0]["rows"]]
     assert "attention of the average patch, last layer" in names
@@ -323,6 +396,7 @@ def test_a_model_without_a_head_has_maps_and_a_sentence_about_classes(headless):
         assert "no classes" in page.ask(question, **more)["error"]
     assert page.ask("surgery", masked=[3])["difference"] > 0 and page.ask("surgery", masked=[3])["before"] == []
     assert page.ask("rollout")["map"] and page.ask("twin")["top"] == [] and page.ask("token", token=0)["reads"]
+    assert page.ask("similarity", token=2)["map"] and page.ask("colours")["pictures"] and len(page.ask("norms")["limits"]) == 3
 
 
 def test_take_brings_files(page):
@@ -336,7 +410,8 @@ NONSENSE = [None, True, False, -1, 10**30, 1.5, float("nan"), float("inf"), "", 
 
 @pytest.mark.parametrize("question, fields, name, fine", [
     ("token", {}, "token", ()), ("rollout", {}, "up_to", (None,)), ("rollout", {}, "fusion", (None,)), ("rollout", {}, "discard", (None, False)),
-    ("relevance", {}, "klass", ()), ("surgery", {}, "masked", (None, [], [1])), ("surgery", {}, "order", (None,)),
+    ("similarity", {}, "token", (None,)), ("similarity", {"token": 1}, "beside", (None, "", "7", "x" * 10**5)), ("colours", {}, "part", (None,)),
+    ("colours", {}, "beside", (None, "", "7", "x" * 10**5)), ("relevance", {}, "klass", ()), ("surgery", {}, "masked", (None, [], [1])), ("surgery", {}, "order", (None,)),
     ("surgery", {}, "positions", (None, True, False)), ("test", {"view": LAST, **WAY}, "view", ()), ("test", {"view": LAST, **WAY}, "klass", ()),
     ("test", {"view": LAST, **WAY}, "how", (None,)), ("rank", WAY, "insertion", (None, True, False)), ("take", {"view": LAST}, "kind", ()),
     ("take", {"view": LAST, "kind": "npz"}, "opacity", (None, 1.5)), ("take", {"view": LAST, "kind": "npz"}, "colours", (None,)),

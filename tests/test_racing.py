@@ -21,7 +21,8 @@ from vitdemo.ui import words
 def visitor(tiny, tmp_path):
     Path(get_upload_folder()).mkdir(parents=True, exist_ok=True)
     made = Visitor(tmp_path / "runs", tiny)
-    made.lab.offers.pace = lambda order: Measurement(0.0 if order.plan.train.minutes else 500.0, 1500.0, 0.0)      # of steps, not of minutes
+    # of steps, not of minutes
+    made.lab.offers.pace = lambda order: Measurement(0.0 if order.plan.train.minutes else 500.0, 1500.0, 0.0)
     return made
 
 
@@ -37,7 +38,8 @@ def finish(visitor, runs, accuracies, n=2500):
 def test_the_price_is_said_first_and_the_sides_differ_in_one_thing(visitor, kind, seeds):
     wish = {"kind": kind, "minutes": 1, "seeds": seeds, "data": "cifar10"}
     price = visitor.ask("race", **wish, dry=True)
-    assert price["seconds"] >= 2 * seeds * 60 and price["sides"] == [races.KINDS[kind].a, races.KINDS[kind].b] and f"{2 * seeds} runs of 1 minute" in price["sentence"]
+    assert (price["seconds"] >= 2 * seeds * 60 and price["sides"] == [races.KINDS[kind].a, races.KINDS[kind].b]
+            and f"{2 * seeds} runs of 1 minute" in price["sentence"])
     assert not visitor.home.exists() or not [name for name in os.listdir(visitor.home) if len(name) == 32]
     race = visitor.ask("race", **wish, mine=[])
     assert [(one["side"], one["seed"]) for one in race["runs"]] == [(side, seed) for seed in range(seeds) for side in "ab"]
@@ -46,12 +48,14 @@ def test_the_price_is_said_first_and_the_sides_differ_in_one_thing(visitor, kind
     differ = {name for part in ("vit", "train") for name in configs[0][part] if configs[0][part][name] != configs[1][part][name]}
     assert len(differ | ({"network"} if configs[0]["network"] != configs[1]["network"] else set())) in (1, 2)
     steps = races.KINDS[kind].budget == "steps"
-    assert configs[0]["train"]["steps"] == (round(60 * 500 / 128) if steps else 0) and configs[0]["train"]["threads"] == settings.training_threads()
+    assert (configs[0]["train"]["steps"] == (round(60 * 500 / 128) if steps else 0)
+            and configs[0]["train"]["threads"] == settings.training_threads())
 
 
 def test_a_race_of_equal_steps_waits_for_the_pace(visitor):
     visitor.lab.offers.pace = lambda order: None
-    assert visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data="cifar10", dry=True) == {"measuring": True, "sentence": words.MEASURING}
+    assert visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data="cifar10",
+                       dry=True) == {"measuring": True, "sentence": words.MEASURING}
     assert "seconds" in visitor.ask("race", kind="patch", minutes=1, seeds=1, data="cifar10", dry=True)
 
 
@@ -95,7 +99,8 @@ def test_runs_that_are_no_race_are_refused(visitor):
     one, two = (visitor.ask("race", kind="patch", minutes=1, seeds=1, data="cifar10")["runs"] for _ in range(2))
     for runs in ([], [{"run": run}], [one[0], two[1]], [one[0], {"run": run}]):
         assert "no race" in visitor.refused("standing", runs=runs)
-    assert "no such run" in visitor.refused("standing", runs=[one[0], {"run": UNKNOWN}]) and "at most 6" in visitor.refused("standing", runs=[one[0]] * 7)
+    assert ("no such run" in visitor.refused("standing", runs=[one[0], {"run": UNKNOWN}])
+            and "at most 6" in visitor.refused("standing", runs=[one[0]] * 7))
 
 
 @pytest.mark.parametrize("wrong", [{"seeds": 2}, {"seeds": 4}, {"kind": "speed"}, {"minutes": 61}, {"minutes": 0}, {"data": UNKNOWN}])
@@ -122,7 +127,8 @@ def as_url(image: Image.Image, kind: str = "PNG") -> str:
 
 def test_a_zip_becomes_a_set_to_train_on(visitor):
     made = visitor.ask("set", do="zip", path=uploaded("my colours.zip", packed(red=4, green=3)))["set"]
-    assert made["title"] == "my colours" and made["classes"] == [["green", 3], ["red", 4]] and made["pictures"] == 7 and any("notes.txt" in name for name in made["skipped"])
+    assert (made["title"] == "my colours" and made["classes"] == [["green", 3], ["red", 4]] and made["pictures"] == 7
+            and any("notes.txt" in name for name in made["skipped"]))
     assert len(made["thumbnails"]["red"]) == 4 and made["thumbnails"]["red"][0].startswith("data:image/jpeg;base64,")
     told = visitor.ask("check", data=made["id"], minutes=1, start="box", freeze=True)
     assert "2 classes" in told["sentence"] and "7 pictures" in told["sentence"]
@@ -139,7 +145,8 @@ def test_a_set_is_collected_picture_by_picture(visitor):
     assert made["classes"] == [] and made["title"] == "Mine"
     for i, name in enumerate(COLOURS):
         made = visitor.ask("set", do="add", set=made["id"], klass=name, data=as_url(coloured(name, i)))["set"]
-    made = visitor.ask("set", do="add", set=made["id"], klass="red", path=uploaded("one.jpg", picture_bytes(coloured("red", 9), "JPEG")))["set"]
+    made = visitor.ask("set", do="add", set=made["id"], klass="red",
+                       path=uploaded("one.jpg", picture_bytes(coloured("red", 9), "JPEG")))["set"]
     assert dict(made["classes"]) == {"blue": 1, "green": 1, "red": 2}
     made = visitor.ask("set", do="drop", set=made["id"], klass="red", index=0)["set"]
     made = visitor.ask("set", do="rename", set=made["id"], klass="blue", title="sky")["set"]
@@ -148,8 +155,10 @@ def test_a_set_is_collected_picture_by_picture(visitor):
     assert set(visitor.ask("set", do="get", set=made["id"])["set"]["thumbnails"]) == {"green", "red", "sky"}
 
 
-@pytest.mark.parametrize(("data_", "said"), [("data:image/png;base64,!!!", "base64"), ("data:image/png;base64,aGVsbG8=", "picture"), ("data:text/html;base64,aGk=", "data URL"),
-                                            ("http://127.0.0.1/x.png", "data URL"), (7, "data URL"), (None, "data URL"), ("data:image/png," + "x" * 13_000_000, "data URL")])
+@pytest.mark.parametrize(("data_", "said"), [("data:image/png;base64,!!!", "base64"), ("data:image/png;base64,aGVsbG8=", "picture"),
+                                             ("data:text/html;base64,aGk=", "data URL"),
+                                            ("http://127.0.0.1/x.png", "data URL"), (7, "data URL"), (None, "data URL"),
+                                            ("data:image/png," + "x" * 13_000_000, "data URL")])
 def test_what_is_no_picture_is_not_added(visitor, data_, said):
     made = visitor.ask("set", do="new")["set"]
     assert said in visitor.refused("set", do="add", set=made["id"], klass="red", data=data_)
@@ -162,6 +171,40 @@ def test_a_class_is_never_a_path(visitor, name):
     answer = visitor.ask("set", do="add", set=made["id"], klass=name, data=as_url(coloured("red", 1)))
     assert "error" in answer or all("/" not in known and known not in ("", "..") for known, _ in answer["set"]["classes"])
     assert sorted(os.listdir(visitor.home / "sets"))[-1] == f"{made['id']}.zip"
+
+
+def test_near_copies_are_said_before_a_run_and_beside_its_accuracy(visitor):
+    made = visitor.ask("set", do="new")["set"]
+    for i, (name, together) in enumerate((("red", False), ("red", True), ("blue", False), ("blue", True))):
+        made = visitor.ask("set", do="add", set=made["id"], klass=name, data=as_url(coloured(name, i)), together=together)["set"]
+    assert (made["flatters"].startswith("2 of these 4 pictures are near-copies")
+            and visitor.ask("check", data=made["id"], minutes=1)["flatters"] == made["flatters"])
+    run = visitor.ask("start", data=made["id"], minutes=1)["run"]
+    visitor.ask("set", do="delete", set=made["id"])                         # the run has learned from them all the same
+    said = visitor.ask("follow", run=run)["flatters"]
+    assert said.startswith("2 of its 4 pictures are near-copies") and visitor.ask("list", mine=[run])["runs"][0]["flatters"] == said
+    visitor.ask("stop", run=run)
+    plain = visitor.ask("start", data="cifar10", minutes=1)["run"]
+    assert visitor.ask("follow", run=plain)["flatters"] == visitor.ask("list", mine=[plain])["runs"][0]["flatters"] == ""
+    assert visitor.ask("check", data="cifar10", minutes=1)["flatters"] == ""
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_on_a_public_host_a_browser_has_a_quarter_of_the_place_for_sets(tiny, tmp_path, public):
+    visitor, secret, other = Visitor(tmp_path, tiny, public=public, sets_megabytes=2), "ab" * 16, "cd" * 16
+    zipped = {"do": "zip", "path": uploaded("x.zip", packed(red=2, green=2))}
+    # 7 of 7.6
+    ids = [visitor.ask("set", **request, browser=secret)["set"]["id"] for request in [{"do": "new"}] * 5 + [zipped, {"do": "new"}]]
+    assert len({name[:8] for name in ids}) == 1 and secret[:8] not in ids[0]             # the secret itself is not kept
+    for request in ({"do": "new"}, zipped, {"do": "add", "set": ids[0], "klass": "red", "data": as_url(coloured("red", 1))}):
+        if public:
+            assert "One browser's sets may take 0 MB" in visitor.refused("set", **request, browser=secret)
+        else:
+            assert "set" in visitor.ask("set", **request, browser=secret)
+    assert "set" in visitor.ask("set", do="new", browser=other) and "set" in visitor.ask("set", do="new")
+    if public:
+        for wrong in ("x" * 101, 7, ["a"]):
+            assert visitor.refused("set", do="new", browser=wrong)
 
 
 @pytest.mark.parametrize("do", ["get", "add", "drop", "rename", "delete"])

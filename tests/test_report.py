@@ -53,7 +53,10 @@ def test_everything_the_viewer_may_ask_of_a_small_model_is_inside_and_equals_the
         for klass in range(3):
             assert found[canonical(key, "relevance", klass=klass)] == answers.relevance(one, klass)
     assert all(found[canonical("picture", "occlusion", klass=klass)] == answers.occlusion(result, klass) for klass in range(3))
-    assert len(found) == 3 + 2 * (16 + 3 + 3) + 3
+    for key, one in (("picture", result), ("twin", twin)):
+        assert found[canonical(key, "norms")] == answers.norms(one) and found[canonical(key, "colours", part="foreground")] == answers.colours(one, "foreground")
+        assert all(found[canonical(key, "similarity", token=token)] == answers.similarity(one, token) for token in range(16))
+    assert len(found) == 3 + 2 * (16 + 3 + 3) + 3 + 2 * (1 + 3 + 16)
 
 
 def test_it_says_which_model_when_and_what_needs_the_program(result):
@@ -116,7 +119,7 @@ def test_a_part_that_fits_is_kept_also_when_a_larger_one_before_it_did_not(resul
     monkeypatch.setattr(answers, "token", lambda found, index: {"large": "x" * whole})
     page = report(result, limit=whole)
     found = data_of(page)["answers"]
-    assert not any('"token"' in key for key in found) and canonical("twin", "relevance", klass=0) in found
+    assert not any('["question","token"]' in key for key in found) and canonical("twin", "relevance", klass=0) in found
     assert [one.split(" (")[0] for one in left_out(page)] == ["16 of 16 tokens", "16 of 16 tokens of the twin"]
 
 
@@ -153,8 +156,9 @@ def test_a_heavy_model_leaves_occlusion_out_and_keeps_relevance_for_few_classes(
 
 @pytest.mark.parametrize("changes", [{"classes": 0}, {"pool": "mean", "class_token": False}, {"registers": 2}, {"positions": "none"}])
 def test_every_kind_of_model_has_a_report(changes, photo):
-    found = data_of(report(explain(photo, seeded(**changes))))["answers"]
-    assert any('"relevance"' in key for key in found) == ("classes" not in changes)
+    page = report(explain(photo, seeded(**changes)))
+    found = data_of(page)["answers"]
+    assert any('"relevance"' in key for key in found) == ("classes" not in changes) == ("no classes, as it has no head, 5 × 3 patches" not in page)
     assert (found[canonical("picture", "embedding")]["positions"] is None) == ("positions" in changes)
 
 
@@ -218,6 +222,23 @@ def test_a_report_opened_from_a_file_answers_from_inside(opened, result):
         assert shows(tab, vector[1:], vector[1:].max()), kind
     tab.get_by_role("button", name="Occlusion", exact=True).click()
     expect(tab.locator(".vd-readout")).to_contain_text("loses when a patch is hidden")
+    assert tab.alone()
+
+
+def test_a_report_shows_similarity_colours_and_norms_also_of_an_averaging_model_without_a_head(opened, photo):
+    result = explain(photo, seeded(classes=0, pool="mean", class_token=False))
+    tab = opened(report(result))
+    for name, words in (("Similarity", "Similarity to the average patch: most alike"), ("Norms", "Length after layer 3 of 3: "), ("Colours", "Feature colours: the components hold")):
+        tab.get_by_role("button", name=name, exact=True).click()
+        expect(tab.locator(".vd-readout")).to_contain_text(words)
+    tab.get_by_role("button", name="foreground", exact=True).click()
+    expect(tab.locator(".vd-readout")).to_contain_text("taken for foreground")
+    tab.locator(".vd-compare").select_option("twin")
+    expect(tab.locator(".vd-readout")).to_contain_text("a colour does not mean the same in both")
+    tab.get_by_role("button", name="Norms", exact=True).click()
+    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Length after layer 3 of 3")
+    tab.locator(".vd-main").click(position={"x": 20, "y": 100})
+    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Similarity to the patch in row")
     assert tab.alone()
 
 

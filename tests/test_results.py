@@ -11,6 +11,7 @@ from PIL import Image
 from vitdemo.explain import explain
 from vitdemo.ui.results import REMEMBERED, Gone, Results, compact, size_of
 from vitdemo.ui.slots import Busy, Slots
+from vitdemo.ui.stock import Stock
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +97,24 @@ def test_what_is_remembered_is_made_once_and_only_the_latest_stays(result):
     for name in [0, 1, 0, *range(2, REMEMBERED + 1), 0, 1]:
         assert kept.remember(name, lambda name=name: made.append(name) or name) == name
     assert made.count(0) == 1 and made.count(1) == 2 and made.count(5) == 1
+
+
+def test_forgetting_all_lets_go_of_what_holds_the_result_itself(result):
+    results = Results()
+    kept = results.get(results.keep(result))
+    kept.remember("itself", lambda: kept)
+    kept.forget_all()
+    assert kept.remember("itself", lambda: None) is None
+
+
+def test_a_model_of_the_stock_is_not_held_and_one_of_none_is(tiny, photo):
+    stock = Stock(2**30)
+    results, own = Results(stock=stock), stock.get("own", lambda: replace(tiny, model=type(tiny.model)(tiny.config).eval()))
+    one, other = (results.get(results.keep(explain(photo, loaded))) for loaded in (own, tiny))
+    assert one.explanation.loaded.model is not own.model and one.held() is own and one.explanation.loaded.classes == own.classes
+    assert other.explanation.loaded is other.held() is tiny and one.explanation.loaded.config == own.config
+    again = results.get(results.keep(one.explanation))                      # a kept one kept once more
+    assert again.explanation.loaded.model is one.explanation.loaded.model and again.held() is own
 
 
 def test_many_threads_keep_and_read_without_mixing(tiny):

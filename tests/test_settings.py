@@ -9,8 +9,34 @@ from vitdemo import settings
 
 def test_a_public_host_gets_smaller_limits_than_a_machine_of_ones_own():
     own, public = settings.read({}), settings.read({"SPACE_ID": "somebody/vitdemo"})
-    assert (own.max_pictures, own.sets_megabytes, own.upload_megabytes, own.runs_at_once) == (20_000, 4000, 200, 1)
+    assert (own.max_pictures, own.sets_megabytes, own.upload_megabytes, own.runs_at_once) == (20_000, 4000, 2000, 1)
     assert (public.max_pictures, public.sets_megabytes, public.upload_megabytes, public.runs_at_once) == (2000, 1000, 20, 1)
+    assert (own.models, own.hub, own.models_megabytes) == (("all",), True, 4000)
+    assert (public.models, public.hub, public.models_megabytes) == (("small",), False, 4000)
+
+
+def test_the_owner_says_which_published_models_may_be_asked_for_but_never_opens_a_public_host_to_all_of_a_hub():
+    def said(**more):
+        read = settings.read({f"VITDEMO_{name}": value for name, value in more.items() if name != "space"} | ({"SPACE_ID": "a/b"} if "space" in more else {}))
+        return read.models, read.hub
+
+    assert said(MODELS="none") == ((), True) and said(MODELS=" dino-s16, DEIT-ti16,") == (("dino-s16", "deit-ti16"), True)
+    assert said(MODELS="all", HUB="1", space=True) == (("all",), False) and said(HUB="0") == (("all",), False)
+    assert settings.read({"VITDEMO_MODELS_MB": "700"}).models_megabytes == 700
+    assert (settings.read({}).heads, settings.read({"VITDEMO_HEADS": "6"}).heads) == (0, 6)
+
+
+def test_models_work_on_the_first_device_there_is_or_on_the_one_the_owner_names(monkeypatch):
+    import torch
+
+    for cuda, mps, first in ((True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda cuda=cuda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda mps=mps: mps)
+        assert settings.device({}) == settings.device({"VITDEMO_DEVICE": "auto"}) == first and settings.device({"VITDEMO_DEVICE": "cpu"}) == "cpu"
+    with pytest.raises(ValueError, match="VITDEMO_DEVICE asks for 'cuda', which this machine"):
+        settings.device({"VITDEMO_DEVICE": "cuda"})
+    with pytest.raises(ValueError, match="VITDEMO_DEVICE must be auto, cuda, mps, cpu, not 'tpu'"):
+        settings.device({"VITDEMO_DEVICE": "tpu"})
 
 
 def test_every_limit_can_be_set_and_own_sets_live_beside_the_runs():
@@ -27,7 +53,7 @@ def test_where_minutes_are_limited_for_others_a_run_has_a_clock_and_a_place():
 
 
 @pytest.mark.parametrize(("name", "value"), [("VITDEMO_MAX_PICTURES", "1"), ("VITDEMO_SETS_MB", "0"), ("VITDEMO_RUNS_AT_ONCE", "0"),
-                                             ("VITDEMO_RUNS_AT_ONCE", "nan"), ("VITDEMO_UPLOAD_MB", "much")])
+                                             ("VITDEMO_RUNS_AT_ONCE", "nan"), ("VITDEMO_UPLOAD_MB", "much"), ("VITDEMO_MODELS_MB", "0"), ("VITDEMO_HUB", "yes")])
 def test_a_value_that_makes_no_sense_is_named(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a number"):
         settings.read({name: value})

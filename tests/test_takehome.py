@@ -19,6 +19,9 @@ VIEW = {"kind": "attention", "direction": "reads", "token": None, "layer": 1, "h
 VIEWS = {"head": {}, "mean of heads": {"head": "mean"}, "read by": {"direction": "read_by", "token": 4, "head": "max"}, "patch reads": {"token": 9, "head": "min"},
          "rollout": {"kind": "rollout", "up_to": 2, "fusion": "max", "discard": 0.25}, "relevance": {"kind": "relevance", "klass": 2},
          "mean attention": {"kind": "mean attention"}, "occlusion": {"kind": "occlusion", "klass": 1}}
+FEATURES = {"Similarity to the patch in row 2, column 4": {"kind": "similarity", "token": 9}, "Similarity to the class token": {"kind": "similarity"},
+            "Length of tokens after layer 2": {"kind": "norms"}, "Feature colours": {"kind": "colours", "part": "all"},
+            "Feature colours of the foreground": {"kind": "colours", "part": "foreground"}}
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,26 @@ def test_a_figure_shows_the_map_its_title_names_on_the_scale_it_names(name, resu
     assert ("attention weight" in unit and "even share" in unit) == weights and (f"{vector[0]:.1%} on tokens that are no patch" in small) == (weights and name != "read by")
 
 
+@pytest.mark.parametrize("title", FEATURES)
+@pytest.mark.parametrize("stretched", [False, True])
+def test_a_figure_of_features_has_its_scale_and_says_what_the_colours_mean(title, stretched, result):
+    view = {**VIEW, **FEATURES[title]}
+    figure, vector = view_figure(result, view, own_scale=stretched, opacity=1.0), answers.map_of(result, view)
+    assert figure.get_suptitle() == title and take(result, "png", view).name.startswith(f"{result.top()[0][0]}-{title.split()[0]}".lower())
+    small = figure.get_supxlabel().replace("\n", " ")
+    if view["kind"] == "colours":
+        assert len(figure.axes) == 1 and all(f"{share:.0%}" in small for share in answers.colours(result, view["part"])["explained"])
+        shown, wanted = figure.axes[0].images[0].get_array(), 255 * result.patches(vector)
+        height, width = shown.shape[:2]
+        middles = [[shown[int(height * (10 + 180 * (r + 0.5) / 3) / 200), int(width * (c + 0.5) / 5)] for c in range(5)] for r in range(3)]
+        assert np.abs(np.moveaxis(np.array(middles, float), -1, 0) - wanted).max() <= 1
+        return
+    low = vector[1:].min() if stretched else -1 if view["kind"] == "similarity" else 0
+    high = 1 if view["kind"] == "similarity" and not stretched else vector[1:].max()
+    assert figure.axes[1].get_ylim() == pytest.approx((low, high), rel=1e-5) and f"class token {vector[0]:.2f}" in small
+    assert len(figure.axes[0].patches) == (2 if view["token"] else 0) * (view["kind"] == "similarity")
+
+
 def test_the_scale_ends_at_the_largest_weight_on_a_patch_however_much_the_class_token_takes(photo):
     result = explain(photo, seeded(registers=3))
     totals, tokens = np.stack([result.reads(token) for token in range(result.tokens)]), []
@@ -177,8 +200,12 @@ def test_a_model_without_a_head_can_be_taken_home_too(photo):
     save_maps(result, buffer)
     with np.load(io.BytesIO(buffer.getvalue())) as held:
         assert "relevance" not in held and "shown" not in held and held["probabilities"].shape == (0,)
-    for kind in ("png", "sheet", "report"):
+        assert held["classes"].shape == (0,) and held["classes"].dtype.kind == "U" and held["lens"].shape == (3, 0)
+    for kind in KINDS:
         assert take(result, kind, VIEW).name.startswith("seeded-")
+    for kind in ("relevance", "occlusion"):
+        with pytest.raises(ValueError, match="no classes"):
+            take(result, "png", {**VIEW, "kind": kind})
     assert "a model without classes" in view_figure(result, VIEW).get_supxlabel()
 
 

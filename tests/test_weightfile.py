@@ -75,6 +75,20 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path, kind):
             read(tmp_path / "part")
 
 
+def test_tensors_of_every_kind_are_read_as_they_are_into_memory_of_their_own(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    kinds = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.uint8, torch.bool, torch.float8_e4m3fn]
+    written = {str(kind): torch.randint(0, 2, (3, 1, 5), generator=generator).to(kind) for kind in kinds}
+    written |= {"one": torch.tensor(2.5), "none": torch.zeros(0, 4), "odd": torch.ones(3, dtype=torch.uint8)}          # what follows is not aligned
+    safetensors.torch.save_file(written, tmp_path / "x", {"a": "b"})
+    metadata, content = read(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"\xff" * (tmp_path / "x").stat().st_size)
+    assert metadata == {"a": "b"} and content.keys() == written.keys()
+    for name, tensor in written.items():
+        assert content[name].dtype == tensor.dtype and content[name].shape == tensor.shape
+        assert torch.equal(content[name].double(), tensor.double()), name
+
+
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", b"\0" * 10**7)

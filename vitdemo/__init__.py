@@ -1,7 +1,7 @@
 """A Vision Transformer written from scratch, and the tools to look inside it.
 
     import vitdemo
-    loaded = vitdemo.load()                      # the model in the box
+    loaded = vitdemo.load()                      # the model in the box; or "dino-s16", "my.safetensors", "user/repo"
     result = vitdemo.explain.explain("photo.jpg", loaded)
 
 Modules are imported when first used, so `vitdemo.runs` (which the page's server uses to follow a training run)
@@ -13,9 +13,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = {"attention", "checkpoint", "config", "data", "embedding", "evaluate", "explain", "faithfulness", "figures", "geometry", "images",
-            "model", "report", "runs", "settings", "surgery", "train"}
-_NAMES = {"load": "checkpoint", "save": "checkpoint", "ViT": "model", "ViTConfig": "config", "TrainConfig": "config"}
+_MODULES = {"attention", "checkpoint", "config", "data", "embedding", "evaluate", "explain", "faithfulness", "features", "figures", "geometry",
+            "hub", "images", "loading", "looking", "model", "report", "runs", "settings", "surgery", "train", "zoo"}
+_NAMES = {"load": "loading", "save": "checkpoint", "ViT": "model", "ViTConfig": "config", "TrainConfig": "config"}
 
 __all__ = sorted(_MODULES | set(_NAMES))
 

@@ -7,9 +7,11 @@ import base64
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from vitdemo import embedding as first_layer
-from vitdemo import faithfulness
+from vitdemo import faithfulness, features
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation
 from vitdemo.payload import data_url, pack
@@ -47,6 +49,33 @@ def facts(explanation: Explanation) -> dict[str, Any]:
     return {name: np.round(values[0].double().numpy(), 5).tolist() for name, values in explanation.facts()._asdict().items()}
 
 
+def similarity(explanation: Explanation, token: int | None = None, *, other: Explanation | None = None) -> dict[str, Any]:
+    """How alike the features of `token` (None: of the reader) and of every token are, cosines of -1 to 1 as 0 to 1; of every token of
+    `other` where that is given, or {"apart": True} where other weights made it: its features have axes of their own."""
+    if other is not None and not features.same_encoder(explanation.loaded.model, other.loaded.model):
+        return {"apart": True}
+    return {"map": pack((_cosines(explanation, token, other or explanation)[None, None] + 1) / 2)}
+
+
+def colours(explanation: Explanation, part: str = "all", *, other: Explanation | None = None) -> dict[str, Any]:
+    """The patches' first three principal components as colours, of this picture or of this and `other` together (or {"apart": True}, as
+    above): "pictures", each with its `rgba` (N, 4) of which the last is 0 where a patch is not looked at; and the shares "explained"."""
+    if other is not None and not features.same_encoder(explanation.loaded.model, other.loaded.model):
+        return {"apart": True}
+    found = _coloured([explanation] if other is None else [explanation, other], part)
+    pictures = [torch.cat((rgb, kept[:, None]), dim=1).mul(255).round().to(torch.uint8).numpy().tobytes()
+                for rgb, kept in zip(found.rgb, found.kept, strict=True)]
+    return {"pictures": [{"rgba": base64.b64encode(rgba).decode()} for rgba in pictures],
+            "explained": np.round(found.explained.tolist(), 4).tolist()}
+
+
+def norms(explanation: Explanation) -> dict[str, Any]:
+    """How long every token is after each layer, (layers, 1, T), and from which length on a patch counts as an artifact there."""
+    lengths = _lengths(explanation)
+    limits = features.limits(lengths, explanation.prefix_attention.shape[2])
+    return {"lengths": pack(lengths[:, None].numpy()), "limits": np.round(limits.tolist(), 4).tolist()}
+
+
 def embedding(loaded: Loaded) -> dict[str, Any]:
     """Filters and principal components of the patch projection as pictures, and how alike the positions are, -1 to 1 as 0 to 255."""
     similar, answer = first_layer.position_similarity(loaded.model), None
@@ -59,8 +88,15 @@ def embedding(loaded: Loaded) -> dict[str, Any]:
 
 
 def map_of(explanation: Explanation, view: dict[str, Any]) -> np.ndarray:
-    """The one map that a view names, (T,) over all tokens; prefix tokens are 0 where the kind of map says nothing about them."""
+    """The one map that a view names, (T,) over all tokens; prefix tokens are 0 where the kind of map says nothing about them. Colours are
+    three maps, (3, T)."""
     kind = view["kind"]
+    if kind == "similarity":
+        return _cosines(explanation, view["token"], explanation)
+    if kind == "norms":
+        return _lengths(explanation)[view["layer"]].numpy()
+    if kind == "colours":
+        return np.stack([_over_tokens(explanation, component) for component in _coloured([explanation], view["part"]).rgb[0].T.numpy()])
     if kind == "rollout":
         return explanation.rollout(view["up_to"], fusion=view["fusion"], discard=view["discard"])
     if kind == "relevance":
@@ -72,6 +108,23 @@ def map_of(explanation: Explanation, view: dict[str, Any]) -> np.ndarray:
         return _over_tokens(explanation, drops)
     all_heads = (explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"]))[view["layer"]]
     return FUSE[view["head"]](all_heads, axis=0) if isinstance(view["head"], str) else all_heads[view["head"]]
+
+
+def _cosines(explanation: Explanation, token: int | None, other: Explanation) -> np.ndarray:
+    """Of a token of one picture with all of `other`'s, (T,); None is the reader."""
+    config = explanation.loaded.config
+    query = features.feature(explanation.trace.tokens[0], 0 if token is None and config.pool == "cls" else token, config.prefix)
+    return features.similarity(query, other.trace.tokens[0]).numpy()
+
+
+def _coloured(explanations: list[Explanation], part: str) -> features.Colours:
+    patches: list[Tensor] = [one.trace.tokens[0, one.loaded.config.prefix:] for one in explanations]
+    return features.colours(patches, [one.grid for one in explanations], part)
+
+
+@torch.inference_mode()
+def _lengths(explanation: Explanation) -> Tensor:
+    return features.norms(explanation.loaded.model, explanation.embedded())
 
 
 def _over_tokens(explanation: Explanation, patches: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vitdemo import checkpoint, data, settings
+from vitdemo import data, loading
 from vitdemo.checkpoint import Loaded
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing
@@ -21,9 +21,9 @@ class Beginning(NamedTuple):
 
 
 def opened(start: str, heads: int = 0) -> Loaded:
-    """The checkpoint a run starts from; "box" is the model that the page shows. `heads` is for a file that does not say how many its model
-    has. Raises CheckpointError."""
-    return checkpoint.load(settings.read().checkpoint if start == "box" else start, heads=heads or None)
+    """The model a run starts from, by anything that `loading.load` takes; "box" is the one that the page shows. `heads` is for a file that
+    does not say how many its model has. Raises ValueError with a sentence."""
+    return loading.shown(heads or None) if start == loading.BOX else loading.at_a_terminal(start, heads or None)
 
 
 def beginning(wanted: Plan, source: Loaded | None, train: data.Split, classes: int) -> Beginning:

@@ -8,6 +8,7 @@ carry a fingerprint: what the stored weights answer to one fixed input. It is co
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,18 +17,21 @@ from typing import Any
 
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from vitdemo import foreign, weightfile
+from vitdemo.assembly import assemble, check_fit
 from vitdemo.atomic import replacing
 from vitdemo.config import ConfigError, Preprocessing, ViTConfig
-from vitdemo.foreign import HeadsNeeded
+from vitdemo.foreign import HeadsNeeded, Stated
 from vitdemo.model import ViT
 from vitdemo.weightfile import CheckpointError
 
-__all__ = ["CheckpointError", "HeadsNeeded", "Loaded", "box_path", "fingerprint", "list_checkpoints", "load", "save"]
+__all__ = ["CheckpointError", "HeadsNeeded", "Loaded", "Stated", "box_path", "fingerprint", "list_checkpoints", "load", "save"]
 
-FORMAT = 1                              # raised when an older version could misread a newer file
+FORMATS = ("1", "2")                    # a new one when an older version could misread a newer file; "2": the fingerprint is of a small image
+GRID = 8                                # patches a side of that small image: enough to tell a wrong number of heads, quick for large models
 SUFFIXES = (".safetensors", ".pt", ".pth")
 
 
@@ -39,11 +43,30 @@ class Loaded:
     classes: tuple[str, ...]            # in the order of the logits; plain text, never markup
     preprocessing: Preprocessing
     provenance: dict[str, Any]          # where the weights come from; "notes": what had to be assumed
-    name: str                           # the file's name without its suffix
+    name: str                           # the file's name without its suffix, or the one by which the model was asked for
 
     @property
     def config(self) -> ViTConfig:
         return self.model.config
+
+    @property
+    def bytes(self) -> int:
+        """Of its weights; what two of its tensors share counts once."""
+        storages = (tensor.untyped_storage() for tensor in self.model.state_dict().values())
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether its classes have numbers in place of names."""
+        return all(name == f"class {index}" for index, name in enumerate(self.classes))
+
+    @torch.no_grad()
+    def encode(self, images: Tensor) -> Tensor:
+        """The hidden states (B, T, D) after the last norm, prefix tokens first (`config.prefix` of them), for another model to read.
+
+        `images` is float (B, C, height, width), prepared as `preprocessing` says. Without gradients: `model.encode` gives them.
+        """
+        return self.model.encode(images)
 
 
 def list_checkpoints(folder: str | Path) -> list[Path]:
@@ -75,34 +98,38 @@ def save(path: str | Path, model: ViT, *, classes: Sequence[str], preprocessing:
     _check_preprocessing(preprocessing, config)
     dtype = torch.float16 if half else torch.float32
     state = {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in model.state_dict().items()}
-    stored = _assemble(state, config)
+    stored = assemble(state, config)
     try:
         metadata = {
-            "vitdemo": str(FORMAT),
+            "vitdemo": FORMATS[small(config) != config.image],
             "config": json.dumps(config.to_json()),
             "classes": json.dumps(_plain_names(classes)),
             "preprocessing": json.dumps(preprocessing.to_json()),
             "provenance": json.dumps(provenance, allow_nan=False),
-            "fingerprint": json.dumps(fingerprint(stored)),
+            "fingerprint": json.dumps(fingerprint(stored, small(config))),
         }
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"the provenance must be plain JSON values: {error}") from None
     try:
         with replacing(path) as draft:
-            draft.write_bytes(safetensors.torch.save(state, metadata))      # not save_file, which hides the file from other users
-    except OSError as error:
-        raise CheckpointError(f"{path.name} could not be written: {error.strerror}") from None
+            draft.touch()
+            allowed = draft.stat().st_mode                                  # what is written next hides itself from other users
+            safetensors.torch.save_file(state, draft, metadata)
+            draft.chmod(allowed)
+    except (OSError, SafetensorError) as error:
+        why = re.search(r"I/O error: (.{,80}?)(?: \(|$)", str(error))       # as safetensors says it
+        raise CheckpointError(f"{path.name} could not be written: {why[1] if why else getattr(error, 'strerror', None) or error}") from None
 
 
-def load(path: str | Path | None = None, *, heads: int | None = None) -> Loaded:
+def load(path: str | Path | None = None, *, heads: int | None = None, stated: Stated = Stated()) -> Loaded:
     """The model in the file `path`, or the model in the box.
 
-    `heads` answers `HeadsNeeded`, which is raised for files that do not say how many heads their model has. Raises CheckpointError
-    for whatever is not a whole, finite and consistent checkpoint.
+    `heads` answers `HeadsNeeded`, which is raised for files that do not say how many heads their model has; `stated` is what others say of
+    another program's file. Raises CheckpointError for whatever is not a whole, finite and consistent checkpoint.
     """
     path = box_path() if path is None else Path(path)
     metadata, content = weightfile.read(path)
-    parts = _own(metadata, content, heads) if "vitdemo" in metadata else _translated(content, heads)
+    parts = _own(metadata, content, heads) if "vitdemo" in metadata else _translated(content, heads, stated)
     return Loaded(*parts, name=path.stem)
 
 
@@ -110,20 +137,28 @@ Parts = tuple[ViT, tuple[str, ...], Preprocessing, dict[str, Any]]          # wh
 
 
 @torch.no_grad()
-def fingerprint(model: ViT) -> list[float]:
-    """What `model` answers to one fixed input: its logits, or the image's token where no head speaks (none, or still all zero)."""
+def fingerprint(model: ViT, image: tuple[int, int] | None = None) -> list[float]:
+    """What `model` answers to one fixed input, of its own size or of (rows, cols): its logits, or the image's token where no head speaks
+    (none, or still all zero)."""
     config = model.config
-    images = torch.randn(1, config.channels, *config.image, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(1, config.channels, *(image or config.image), generator=torch.Generator().manual_seed(0))
     tokens = model.encode(images)
     if model.head is not None and model.head.weight.any():
         return model.classify(tokens)[0].tolist()
     return (tokens[0, 0] if config.class_token else tokens[0].mean(dim=0)).tolist()
 
 
+def small(config: ViTConfig) -> tuple[int, int]:
+    """(rows, cols) of the largest image with at most GRID patches a side."""
+    rows, cols = (min(side, GRID * patch) for side, patch in zip(config.image, config.patch, strict=True))
+    return rows, cols
+
+
 def _own(metadata: dict[str, str], state: dict[str, Tensor], heads: int | None) -> Parts:
     """The parts of a file that `save` wrote, each of them checked: the header is as untrusted as any upload."""
-    if metadata["vitdemo"] != str(FORMAT):
-        raise CheckpointError(f"the file has format {metadata['vitdemo']!r:.20}, this version reads format {FORMAT}: update vitdemo")
+    if metadata["vitdemo"] not in FORMATS:
+        known = " and ".join(FORMATS)
+        raise CheckpointError(f"the file has format {metadata['vitdemo']!r:.20}, this version reads {known}: update vitdemo")
     names, provenance, expected = (_json(metadata, key) for key in ("classes", "provenance", "fingerprint"))
     try:
         config = ViTConfig.from_json(_json(metadata, "config"))
@@ -137,27 +172,22 @@ def _own(metadata: dict[str, str], state: dict[str, Tensor], heads: int | None) 
         raise CheckpointError("the file does not say where it comes from: its provenance is not a JSON object")
     if heads not in (None, config.heads):
         raise CheckpointError(f"the file says its model has {config.heads} heads, not {heads}")
-    model = _assemble(state, config)
-    _check_fingerprint(model, expected)
+    model = assemble(state, config)
+    _check_fingerprint(model, expected, config.image if metadata["vitdemo"] == "1" else small(config))
     return model, _plain_names(names), preprocessing, provenance
 
 
-def _translated(content: Any, heads: int | None) -> Parts:
+def _translated(content: Any, heads: int | None, stated: Stated) -> Parts:
     """The parts of another program's file; what it does not say is filled in and noted in the provenance."""
-    found = foreign.understand(content)
-    _check_fit(found.state, found.config)                                   # before anyone is asked for a head count
+    found = foreign.understand(content, stated)
+    check_fit(found.state, found.config)                                   # before anyone is asked for a head count
     config, notes = foreign.with_heads(found, heads)
-    names = found.classes
+    names = found.classes if config.classes else ()
     if not isinstance(names, (list, tuple)) or len(names) != config.classes or not all(isinstance(name, str) for name in names):
         if names is not None:
             notes.append(f"the file's class names are not {config.classes} texts and are left out")
         names = [""] * config.classes
-    if config.channels not in (1, 3):
-        raise CheckpointError(f"the model takes pictures of {config.channels} channels; only 1 (grey) and 3 (RGB) are known here")
-    half = (0.5,) * config.channels
-    preprocessing = Preprocessing(size=config.image, channels=config.channels, mean=half, std=half)
-    notes.append("the file does not say how pictures are prepared: mean and deviation 0.5 are assumed")
-    return _assemble(found.state, config), _plain_names(names), preprocessing, {"source": f"{found.source} names", "notes": notes}
+    return assemble(found.state, config), _plain_names(names), found.preprocessing, {"source": f"{found.source} names", "notes": notes}
 
 
 def _json(metadata: dict[str, str], key: str) -> Any:
@@ -179,45 +209,15 @@ def _check_preprocessing(preprocessing: Preprocessing, config: ViTConfig) -> Non
         raise CheckpointError(f"the preprocessing does not fit the model: {error}") from None
 
 
-def _check_fingerprint(model: ViT, expected: Any) -> None:
-    """Raises CheckpointError unless `model` answers as it did when it was saved, to a relative 1e-3."""
-    now = torch.tensor(fingerprint(model), dtype=torch.float64)
+def _check_fingerprint(model: ViT, expected: Any, image: tuple[int, int]) -> None:
+    """Raises CheckpointError unless `model` answers to the fixed `image` as it did when it was saved, to a relative 1e-3."""
+    now = torch.tensor(fingerprint(model, image), dtype=torch.float64)
     if not isinstance(expected, list) or not all(type(value) in (int, float) and abs(value) < 1e30 for value in expected):
         raise CheckpointError("the file's fingerprint is not a list of numbers: it is damaged")
     then = torch.tensor(expected, dtype=torch.float64)
     if then.shape != now.shape or not (now - then).abs().max() <= 1e-3 * then.abs().max():
         raise CheckpointError("the model does not answer as it did when it was saved: its weights or its settings (the number of heads, "
                               "for one) were changed")
-
-
-def _check_fit(state: dict[str, Tensor], config: ViTConfig) -> ViT:
-    """An empty model on the meta device that these tensors fit. Raises CheckpointError, naming those that do not."""
-    with torch.device("meta"):                                              # no memory and no random numbers before all is checked
-        model = ViT(config)
-    needed = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    missing, unexpected = [name for name in needed if name not in state], [name for name in state if name not in needed]
-    if missing or unexpected:
-        said = [f"{word} {', '.join(f'{name!r:.60}' for name in names[:4])}{' and more' * (len(names) > 4)}"
-                for word, names in (("missing", missing), ("unexpected", unexpected)) if names]
-        raise CheckpointError(f"the weights do not fit the model: {'; '.join(said)}")
-    for name, shape in needed.items():
-        tensor = state[name]
-        if tuple(tensor.shape) != shape:
-            raise CheckpointError(f"{name} has the shape {tuple(tensor.shape)}, but the model's settings make it {shape}")
-        if not tensor.is_floating_point():
-            raise CheckpointError(f"{name} does not hold floating-point numbers")
-    return model
-
-
-def _assemble(state: dict[str, Tensor], config: ViTConfig) -> ViT:
-    """A model that holds copies of exactly these tensors as float32. Raises CheckpointError for what does not fit or is not finite."""
-    model = _check_fit(state, config)
-    weights = {name: tensor.to(torch.float32, copy=True) for name, tensor in state.items()}
-    for name, tensor in weights.items():
-        if not tensor.isfinite().all():
-            raise CheckpointError(f"{name} holds numbers that are not finite: the training went wrong, use an earlier checkpoint")
-    model.load_state_dict(weights, assign=True)
-    return model.eval()
 
 
 def _plain_names(names: Sequence[str]) -> tuple[str, ...]:

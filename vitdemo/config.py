@@ -90,7 +90,8 @@ class ViTConfig(_Checked):
     heads: int = 12                   # H
     mlp_dim: int = 0                  # 0 means 4 * dim, as in table 1
     classes: int = 1000               # K; 0 means no head (self-supervised models)
-    head: Literal["linear", "mlp"] = "linear"               # "mlp": one hidden layer with tanh (section 3.1)
+    head: Literal["linear", "mlp", "both"] = "linear"       # "mlp": one hidden layer with tanh (section 3.1); "both": one linear
+                                      # layer over the class token and the mean of the patch tokens side by side (DINOv2's classifier)
     pool: Literal["cls", "mean"] = "cls"                    # "mean": average of the patch tokens
     class_token: bool = True
     distilled: bool = False           # a distillation token and its own head (DeiT)
@@ -124,6 +125,9 @@ class ViTConfig(_Checked):
             raise ConfigError(f"sinusoidal positions need an even width, not {self.dim}")
         if self.pool == "cls" and not self.class_token:
             raise ConfigError("pooling by class token needs a class token")
+        if self.head == "both" and (self.pool != "cls" or self.norm_at != "tokens" or self.distilled):
+            raise ConfigError("a head that reads class token and patches side by side goes with pooling by class token, one norm of all "
+                              "tokens and no distillation")
         if self.distilled and self.pool != "cls":
             raise ConfigError("a distilled model is pooled by its class and distillation tokens")
         _within("number of tokens", self.tokens, 1, LIMITS["tokens"])
@@ -167,14 +171,16 @@ class ViTConfig(_Checked):
 
 @dataclass(frozen=True)
 class Preprocessing(_Checked):
-    """How a picture becomes a model's input: centre crop to the input's shape, antialiased resize, channels, normalisation."""
+    """How a picture becomes a model's input: what is shown of it, antialiased resize, channels, normalisation."""
 
     size: tuple[int, int] = (32, 32)  # (rows, cols) in pixels
     channels: int = 3                 # 1: grey, 3: RGB
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)               # per channel, of values between 0 and 1
     std: tuple[float, ...] = (0.5, 0.5, 0.5)
-    crop_fraction: float = 1.0        # share of the largest centred crop that is kept (published 224-px models: 0.875 or 0.9)
+    crop_fraction: float = 1.0        # of "crop": share of the largest centred crop that is kept (published 224-px models: 0.875 or 0.9)
     interpolation: Literal["bilinear", "bicubic"] = "bicubic"
+    fit: Literal["crop", "squash", "whole"] = "crop"        # a centred part of the shape of `size`; all of it, pressed into that shape;
+                                      # or all of it in nearly its own shape, cut into at most as many patches as `size` is
 
     def _check(self) -> None:
         for side in self.size:

@@ -7,19 +7,17 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from vitdemo import settings
 from vitdemo.archive import DataError
 from vitdemo.class_folders import Progress, check_room
-from vitdemo.transfer import TransferError, attended, receive
+from vitdemo.transfer import Check, TransferError, alone, attended, receive
 
 
 class Known(NamedTuple):
@@ -57,7 +55,7 @@ def fetch(name: str, part: str, *, size: tuple[int, int], channels: int,
     try:
         if not (folder / known.top / known.last).is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder / f"{name}.lock", lambda: _tell_waiting(name, progress)):
+            with alone(folder / f"{name}.lock", lambda: _tell_waiting(name, progress)):
                 if not (folder / known.top / known.last).is_file():         # the run that was waited for has fetched it
                     _bring(name, maker, progress)
         data = _read(name, maker, part)
@@ -88,22 +86,6 @@ def _sentence(name: str, why: str) -> str:
     return (f"{name} could not be downloaded ({why}{damaged}): check the network and try again, or put "
             f"{' and '.join(KNOWN[name].archives)} into the folder 'downloads' of the cache (VITDEMO_CACHE), or {name}.zip "
             "(train/ and test/ with class folders) into a folder and set VITDEMO_DATA to it")
-
-
-@contextmanager
-def _alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Wait until no other run, of this process or another one, holds the lock; it is let go of when its holder dies."""
-    lock = FileLock(path)
-    while True:
-        try:
-            lock.acquire(timeout=0.3)
-            break
-        except Timeout:
-            waiting()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _tell_waiting(name: str, progress: Progress | None) -> None:
@@ -156,7 +138,7 @@ def _first(urls: list[str], target: Path, md5: str, *, most: int, told: Callable
     """The same file from the first address that gives it."""
     for url in urls:
         try:
-            return receive(url, target, md5=md5, most=most, told=told)
+            return receive(url, target, check=Check("md5", md5), most=most, told=lambda count, total: told(count))
         except TransferError:
             if url == urls[-1]:
                 raise

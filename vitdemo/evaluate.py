@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vitdemo import checkpoint, data
+from vitdemo import data, loading
 from vitdemo.chance import share_error
 from vitdemo.config import Preprocessing
 from vitdemo.images import normalise
@@ -128,13 +128,13 @@ def labels_in_order(split: data.Split, names: tuple[str, ...], wanted: tuple[str
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vitdemo.evaluate", description="Accuracy of a checkpoint on the test part of a data set.")
-    parser.add_argument("checkpoint", help="a .safetensors or .pt file")
+    parser.add_argument("checkpoint", help="a published model's name, a file, a folder or user/repo; box is the model in the box")
     parser.add_argument("--data", default="cifar10", help="cifar10, mnist, or a folder or .zip of class folders")
     parser.add_argument("--heads", type=int, help="attention heads, where the file does not say")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(arguments)
     try:
-        loaded = checkpoint.load(args.checkpoint, heads=args.heads)
+        loaded = loading.at_a_terminal(args.checkpoint, args.heads)
         wanted = loaded.preprocessing
         read = ((name, data.load_part(args.data, name, size=wanted.size, channels=wanted.channels)) for name in ("test", "train"))
         which, part = next((pair for pair in read if pair[1] is not None), ("", None))

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from vitdemo import attention, checkpoint
+from vitdemo import attention, checkpoint, looking
 from vitdemo.attention import HeadFacts
 from vitdemo.checkpoint import Loaded
 from vitdemo.config import ViTConfig
@@ -30,7 +30,7 @@ class Explanation:
     """
 
     classes: tuple[str, ...]
-    probabilities: np.ndarray       # (K,), sums to 1
+    probabilities: np.ndarray       # (K,), sums to 1; a model without a head has no classes, and K is 0
     lens: np.ndarray                # (layers, K), the probabilities if the classifier read the image after each layer
     attention: np.ndarray           # (layers, heads, rows, cols)
     prefix_attention: np.ndarray    # (layers, heads, prefix)
@@ -95,7 +95,7 @@ class Explanation:
         index, start = self.class_index(klass), self._start()
         with torch.inference_mode(False), torch.enable_grad():
             branches = self.loaded.model.branches(self.embedded())
-            return (attention.class_relevance(branches, index, start=start)[0].detach() - start).clamp(min=0).numpy()
+            return (attention.class_relevance(branches, index, start=start)[0].detach().cpu() - start).clamp(min=0).numpy()
 
     @torch.inference_mode()
     def facts(self) -> HeadFacts:
@@ -131,13 +131,15 @@ class Explanation:
         return attention.reader(self.tokens, config.prefix, config.pool == "cls")
 
 
-def explain(picture: Any, model: Loaded | None = None) -> Explanation:
+def explain(picture: Any, model: Loaded | None = None, *, side: int | None = None, whole: bool = False) -> Explanation:
     """Classify `picture` and read what the class token attends to in every head of every block.
 
     `picture` is a path, bytes, an open file or a PIL image; `model` comes from `vitdemo.load` (the model in the box where it is left
-    out). Raises PictureError for what is no usable picture. Equation numbers stand in `vitdemo.model` and `vitdemo.attention`.
+    out). With `side` it looks at squares of so many pixels, with `whole` at the whole picture in its own shape (`vitdemo.looking`). Raises
+    PictureError for what is no usable picture, SideError for a side that is not offered. Equation numbers stand in `vitdemo.model` and
+    `vitdemo.attention`.
     """
-    loaded = model or checkpoint.load()
+    loaded = looking.at(model or checkpoint.load(), side, whole)
     opened = open_picture(picture)
     seen = to_input(opened, loaded.preprocessing, loaded.config.patch)
     with torch.inference_mode():

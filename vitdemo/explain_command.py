@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vitdemo import checkpoint, figures, takehome
+from vitdemo import figures, loading, takehome
 from vitdemo.explain import Explanation, explain
 from vitdemo.report import report
 
@@ -14,12 +14,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vitdemo.explain", description="What a model makes of a photo, as figures, numbers and a report.")
     parser.add_argument("photo", help="a picture file")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures, maps.npz and report.html; made if missing")
-    parser.add_argument("--checkpoint", help="a .safetensors or .pt file (default: the model in the box)")
+    parser.add_argument("--checkpoint", help="a published model's name, a file, a folder or user/repo (default: the model in the box)")
     parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
     parser.add_argument("--class", dest="klass", help="name or number of the class whose relevance is drawn (default: the most probable one)")
     args = parser.parse_args(arguments)
     try:
-        result = explain(args.photo, checkpoint.load(args.checkpoint, heads=args.heads))
+        result = explain(args.photo, loading.at_a_terminal(args.checkpoint, args.heads))
         wanted = int(args.klass) if args.klass and args.klass.isdecimal() and args.klass not in result.classes else args.klass
         klass = result.class_index(result.leading(1)[0] if wanted is None else wanted) if result.classes or wanted is not None else None
         args.out.mkdir(parents=True, exist_ok=True)
@@ -31,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.exit(1, f"{error}\n")
     except OSError as error:
         parser.exit(1, f"the folder {args.out.name!r} cannot be written to ({error.strerror}): choose another one\n")
+    except KeyboardInterrupt:
+        parser.exit(130, "\nstopped\n")
     for note in result.notes:
         print(note)
     for name, probability in result.top():

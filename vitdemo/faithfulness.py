@@ -81,7 +81,7 @@ class Hider:
         self._patch, self._prefix = loaded.config.patch, loaded.config.prefix
         self.grid = tensor.shape[2] // self._patch[0], tensor.shape[3] // self._patch[1]
         self.patches = self.grid[0] * self.grid[1]
-        self._alone = loaded.config.pool == "mean"                          # a model that averages patches needs one to average
+        self._averages = loaded.config.pool == "mean" or loaded.config.head == "both"                      # and so needs one patch
         if how == "drop":
             with torch.inference_mode():
                 self._embedded = loaded.model.embed(tensor)                 # (1, T, D)
@@ -101,7 +101,7 @@ class Hider:
 
     def _kept(self, mask: Tensor) -> Tensor:
         """The embedded tokens that stay, (M, prefix + kept, D)."""
-        if self._alone:
+        if self._averages:
             mask = mask.clone()
             mask[mask.all(1), -1] = False
         kept = (~mask).nonzero()[:, 1].view(len(mask), -1) + self._prefix   # (M, kept)

@@ -39,14 +39,18 @@ def patch_grid(picture: Image.Image, geometry: "Geometry", least: int = 640) -> 
     return canvas
 
 
-def overlay(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, opacity: float = 0.65,
+def overlay(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, low: float = 0.0, opacity: float = 0.65,
             least: int = 320, colours: str = COLOURS) -> Image.Image:
-    """A map laid over the very pixels that were classified; colours run from 0 to `high`, each patch one even square."""
+    """A map laid over the very pixels that were classified, each patch one even square. Colours run from `low` to `high`; a map (rows, cols,
+    3) holds colours of its own, from 0 to 1."""
     canvas, scale = _canvas(picture, geometry, least)
-    cells = colormaps[colours](np.clip(weights / high if high > 0 else np.zeros_like(weights), 0, 1), bytes=True)[..., :3]
+    if weights.ndim == 3:
+        cells = np.round(255 * weights).astype(np.uint8)
+    else:
+        cells = colormaps[colours](np.clip((weights - low) / (high - low) if high > low else np.zeros_like(weights), 0, 1), bytes=True)[..., :3]
     layer = canvas.copy()
     draw = ImageDraw.Draw(layer)
-    for row, col in np.ndindex(*weights.shape):
+    for row, col in np.ndindex(*weights.shape[:2]):
         top, left, bottom, right = (round(v * scale) for v in geometry.patch_rectangle(row, col))
         draw.rectangle((left, top, max(left, right - 1), max(top, bottom - 1)), fill=tuple(int(c) for c in cells[row, col]))
     return Image.blend(canvas, layer, opacity)
@@ -58,8 +62,8 @@ def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *,
     high, columns = float(maps.max()), min(4, len(maps))
     wide, tall = _within(picture.height / picture.width, 2.6, 3.6)
     rows = -(-len(maps) // columns)
-    width = max(columns * (wide + 0.1) + 1.1, 3.6)
-    figure = _figure(width, rows * (tall + 0.3) + 0.1, title)
+    width = max(columns * (max(wide, 1.2) + 0.1) + 1.1, 3.6)
+    figure = _figure(width, max(rows * (tall + 0.3) + 0.1, 1.6), title)
     axes = figure.subplots(rows, columns, squeeze=False)
     for head, axis in enumerate(axes.flat):
         axis.axis("off")
@@ -78,6 +82,7 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
     stretch = geometry.patch[0] / geometry.patch[1]
     left, across, down = 0.55, 0.08, 0.36 if own_scale else 0.24                        # inches, and so is all that follows
     wide, tall = _within(stretch * rows / cols, max(1.1, min(1.9, (4.6 - left) / heads - across)), 2.2)
+    across, down = max(across, 0.7 - wide), max(down, 0.7 - tall)           # words need room beside a single row or column of patches too
     right, bottom = left + heads * (wide + across) - across, layers * (tall + down) - down
     width = max(right + across, 4.6)
     told = "each map's own largest weight" if own_scale else "the largest weight on a patch in each layer, named at its left"
@@ -104,15 +109,16 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
 
 
 def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str,
-            subtitle: str, unit: str, foot: str, mark: tuple[int, int] | None = None, opacity: float = 0.65, colours: str = COLOURS) -> Figure:
-    """One map (rows, cols) large over the picture with the patch grid, on colours from 0 to `high`; `uniform` is marked on the colour bar,
-    and the patch `mark` (row, col) framed. `subtitle` and `foot` stand below."""
+            subtitle: str, unit: str, foot: str, low: float = 0.0, mark: tuple[int, int] | None = None, opacity: float = 0.65,
+            colours: str = COLOURS) -> Figure:
+    """One map (rows, cols) large over the picture with the patch grid, on colours from `low` to `high`; `uniform` is marked on the colour bar,
+    and the patch `mark` (row, col) framed. `subtitle` and `foot` stand below. A map of colours, see `overlay`, has no bar."""
     picture, geometry = _surroundings(picture, geometry)
     wide, tall = _within(picture.height / picture.width, 5.4, 6.4)
     width = max(wide + 1.2, 4.6)
     figure = _figure(width, max(tall, 2.2), title, "\n".join(filter(None, (subtitle, foot))), points=12)
     axis = figure.subplots()
-    laid = overlay(picture, geometry, weights, high=high, opacity=opacity, least=900, colours=colours)
+    laid = overlay(picture, geometry, weights, high=high, low=low, opacity=opacity, least=900, colours=colours)
     axis.imshow(laid)
     scale = max(laid.size) / max(geometry.original)
     top, left, bottom, right = (edge * scale for edge in geometry.crop)
@@ -125,7 +131,8 @@ def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
             axis.add_patch(Rectangle((left + mark[1] * across - 0.5, top + mark[0] * tall - 0.5), across, tall, fill=False, edgecolor=colour, linewidth=line))
     axis.set(xticks=[], yticks=[])
     axis.spines[:].set_visible(False)
-    _colour_bar(figure, np.array([axis]), high, uniform=uniform, colours=colours, unit=unit)
+    if weights.ndim == 2:
+        _colour_bar(figure, np.array([axis]), high, low=low, uniform=uniform, colours=colours, unit=unit)
     return figure
 
 
@@ -207,12 +214,12 @@ def _figure(width: float, height: float, title: str, foot: str = "", points: flo
     return figure
 
 
-def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, colours: str = COLOURS,
+def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, low: float = 0.0, colours: str = COLOURS,
                 unit: str = "attention weight") -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    bar = figure.colorbar(ScalarMappable(Normalize(0, high or 1), colours), ax=axes, shrink=0.9, aspect=25)
+    bar = figure.colorbar(ScalarMappable(Normalize(low, high if high > low else low + 1), colours), ax=axes, shrink=0.9, aspect=25)
     marked = uniform is not None and uniform <= (high or 1)
     even = "" if uniform is None else f"\n(line: an even share, {uniform:.2g})" if marked else f"\n(an even share is {uniform:.2g})"
     bar.set_label(unit + even, fontsize=8)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent / "ui"
-VIEWER, LAB = "viewer", "lab_front"
+VIEWER, LAB, MODEL = "viewer", "lab_front", "model_front"
 COLOURS = ("cividis", "viridis", "gray")
 
 # the viewer's own CSS variables in light and dark: accent and text on it, warnings, lines of charts (after Okabe and Ito, at AA contrast)

@@ -16,7 +16,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from torch import Tensor
 
 from vitdemo.config import Preprocessing
-from vitdemo.geometry import Geometry
+from vitdemo.geometry import Edges, Geometry, centred, whole_size
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "PPM")         # MPO (phone photos) is JPEG with more behind it
 MAX_PIXELS = 40_000_000
@@ -70,26 +70,27 @@ def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS, enough: int = 0) 
         raise PictureError("the picture is broken or incomplete: save or download it again") from error
 
 
-def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, tuple[float, float, float, float]]:
-    """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: the largest centred box
-    of the input's shape, cut by `crop_fraction`, resized with antialiasing. A picture that already is such an input stays as it is."""
-    rows, cols = preprocessing.size
-    height, width = image.height, image.width
-    scale = min(height / rows, width / cols) * preprocessing.crop_fraction
-    tall, wide = min(rows * scale, height), min(cols * scale, width)        # rows * (height / rows) can be a hair more than height
-    top, left = (height - tall) / 2, (width - wide) / 2
+def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, Edges]:
+    """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: by `fit` a centred one of
+    the input's shape, or all of it; resized with antialiasing. A picture that already is such an input stays as it is."""
+    (rows, cols), height, width = preprocessing.size, image.height, image.width
+    part = centred((height, width), preprocessing.size, preprocessing.crop_fraction) if preprocessing.fit == "crop" else (0, 0, height, width)
     mode = "L" if preprocessing.channels == 1 else "RGB"
     if image.mode != mode:
         image = image.convert(mode)
-    if (height, width) != (rows, cols) or preprocessing.crop_fraction != 1:
+    if (height, width) != (rows, cols) or part != (0, 0, height, width):
+        top, left, bottom, right = part
         method = Image.Resampling[preprocessing.interpolation.upper()]
-        image = image.resize((cols, rows), method, box=(left, top, left + wide, top + tall), reducing_gap=4.0)
-    return image, (top, left, top + tall, left + wide)
+        image = image.resize((cols, rows), method, box=(left, top, right, bottom), reducing_gap=4.0)
+    return image, part
 
 
 def to_input(picture: Picture | Image.Image, preprocessing: Preprocessing, patch: tuple[int, int]) -> Input:
-    """An opened picture as the input of a model with patches of `patch` (rows, cols) pixels."""
+    """An opened picture as the input of a model with patches of `patch` (rows, cols) pixels; where the whole picture is to be seen, an
+    input of its shape."""
     image = picture.image if isinstance(picture, Picture) else picture
+    if preprocessing.fit == "whole":
+        preprocessing = preprocessing.with_(size=whole_size((image.height, image.width), preprocessing.size, patch))
     seen, crop = see(image, preprocessing)
     pixels = torch.from_numpy(np.array(seen).reshape(*preprocessing.size, preprocessing.channels)).permute(2, 0, 1)[None]
     return Input(normalise(pixels, preprocessing), seen, Geometry((image.height, image.width), crop, preprocessing.size, patch))

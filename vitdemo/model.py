@@ -183,7 +183,8 @@ class ViT(nn.Module):
         self.norm = nn.LayerNorm(config.dim, eps=config.eps) if config.norm_at == "tokens" else nn.Identity()
         self.fc_norm = nn.LayerNorm(config.dim, eps=config.eps) if config.norm_at == "pooled" else nn.Identity()
         self.pre_logits = nn.Linear(config.dim, config.dim) if config.head == "mlp" else None
-        self.head = nn.Linear(config.dim, config.classes) if config.classes else None
+        width = 2 * config.dim if config.head == "both" else config.dim
+        self.head = nn.Linear(width, config.classes) if config.classes else None
         self.head_dist = nn.Linear(config.dim, config.classes) if config.classes and config.distilled else None
         initialise(self, generator)
 
@@ -222,7 +223,7 @@ class ViT(nn.Module):
     def follow(self, z: Tensor) -> Trace:
         """`trace` from embedded tokens (B, T, D) on."""
         queries, keys, lens = [], [], []
-        read = self.config.prefix if self.config.pool == "cls" else z.shape[1]              # how many tokens the classifier reads
+        read = self.config.prefix if self.config.pool == "cls" and self.config.head != "both" else z.shape[1]       # by the classifier
         for block in self.blocks:
             if queries:                                                     # after the block before; after the last one it reads `tokens`
                 lens.append(self.classify(self.norm(z[:, :read])))
@@ -247,6 +248,8 @@ class ViT(nn.Module):
         y = self.fc_norm(y)
         if self.pre_logits is not None:
             y = torch.tanh(self.pre_logits(y))
+        if self.config.head == "both":                                      # DINOv2's classifier: what all patches say stands beside
+            y = torch.cat((y, tokens[:, self.config.prefix:].mean(dim=1)), dim=-1)
         if self.head is None:
             return y.new_zeros(len(y), 0)
         if self.head_dist is not None:                                      # DeiT: the mean of both heads' opinions

@@ -15,23 +15,27 @@ from vitdemo.explain import Explanation
 from vitdemo.geometry import Geometry
 
 LONGEST_SIDE = 640                              # of the picture that travels, in pixels
+EXACT_SIDE = 96                                 # up to which the model's input travels without loss: there every pixel is seen
 NAMES = 1000                                    # classes whose names travel
 LENS_CLASSES = 6                                # classes drawn layer by layer
 
 
 def payload(explanation: Explanation, *, key: str = "", about: str = "", truth: str = "") -> dict[str, Any]:
-    """The value of the viewer: about 50 to 100 kB. `key` is what the page asks more about this result by, `about` says which model,
-    `truth` the true label if known."""
+    """The value of the viewer: 50 to 100 kB for small models, and for large ones 3 bytes for each token, layer and head more. `key` is what
+    the page asks more about this result by, `about` says which model, `truth` the true label if known. Without classes, `top`, `leading`,
+    `knows` and the lens are empty and `known` is 0."""
     shown, crop = in_view(explanation.picture, explanation.geometry)
     layers, heads, rows, cols = explanation.attention.shape
     config = explanation.loaded.config
     return {
         "key": key, "picture": data_url(shown, "JPEG"), "height": shown.height, "width": shown.width,
-        "seen": data_url(explanation.seen, "PNG"), "seen_size": [explanation.seen.height, explanation.seen.width], "crop": crop,
+        "seen": data_url(explanation.seen, "PNG" if max(explanation.seen.size) <= EXACT_SIDE else "JPEG"),
+        "seen_size": [explanation.seen.height, explanation.seen.width], "crop": crop,
         "layers": layers, "heads": heads, "rows": rows, "cols": cols, "patch": list(config.patch),
         "prefix_names": prefix_names(config), "pool": config.pool, "positions": config.positions,
         "reads": pack(explanation.reads()), "uniform": explanation.uniform, "reader": explanation.reader,
-        "top": explanation.top(), "leading": explanation.leading(), "knows": list(explanation.classes[:NAMES]), "known": len(explanation.classes), "lens": lens(explanation),
+        "top": explanation.top(), "leading": explanation.leading(), "knows": list(explanation.classes[:NAMES]),
+        "known": len(explanation.classes), "lens": lens(explanation),
         "notes": list(explanation.notes), "about": about, "truth": truth, "model": explanation.model, "message": "",
     }
 

@@ -16,6 +16,7 @@ from vitdemo.payload import payload
 
 LIMIT_BYTES = 10 * 10**6                        # of a report; what does not fit is left out, and said
 HEAVY = 2 * 10**10                              # multiplications beyond which hiding each patch in turn takes too long
+SIMILAR = 100_000                               # numbers of similarity that are kept: to all tokens of up to 316 of them, else to the most wanted
 CLASSES = 5                                     # for how many of the first classes relevance is kept; for two of a heavy model, for one of its twin
 SENTENCE = 700                                  # bytes kept for the line that says what was left out
 FACTS = {                                       # of a model's provenance: what kind of value each must be, and how it is said
@@ -123,6 +124,12 @@ def _parts(explanation: Explanation) -> Iterator[_Part]:
     def each_token(what: str, key: str, found: Explanation) -> _Part:
         return _Part(what, tokens, [(canonical(key, "token", token=i), partial(answers.token, found, i)) for i in _by_interest(explanation)])
 
+    def of_features(whose: str, key: str, found: Explanation) -> Iterator[_Part]:
+        wanted = [None] * (found.loaded.config.pool == "mean") + _by_interest(explanation)
+        yield _Part(f"norms{whose}", 1, [(canonical(key, "norms"), partial(answers.norms, found))])
+        yield _Part(f"feature colours{whose}", 3, [(canonical(key, "colours", part=part), partial(answers.colours, found, part)) for part in ("all", "foreground", "background")])
+        yield _Part(f"similarities to a token{whose}", len(wanted), [(canonical(key, "similarity", token=i), partial(answers.similarity, found, i)) for i in wanted[:SIMILAR // tokens]])
+
     yield _Part("head facts", 1, [(canonical("picture", "facts"), partial(answers.facts, explanation))])
     random = "The same architecture with random weights."
     yield _Part("the untrained twin", 1, [(canonical("picture", "twin"), partial(payload, twin, key="twin", about=random))])
@@ -130,9 +137,11 @@ def _parts(explanation: Explanation) -> Iterator[_Part]:
     yield classes("classes of relevance", "picture", explanation, top[:2] if heavy else top)
     yield classes("classes of occlusion", "picture", explanation, [] if heavy else top, answers.occlusion)
     yield _Part("filters and positions", 1, [(canonical("picture", "embedding"), partial(answers.embedding, explanation.loaded))])
+    yield from of_features("", "picture", explanation)
     yield each_token("tokens (kept: those before the patches, then the patches that are read most)", "picture", explanation)
     yield rollouts("layers of the twin's rollout", "twin", twin)
     yield classes("classes of the twin's relevance", "twin", twin, top[:1] if heavy else top)
+    yield from of_features(" of the twin", "twin", twin)
     yield each_token("tokens of the twin", "twin", twin)
 
 
@@ -156,7 +165,7 @@ def _facts(explanation: Explanation, left: list[str]) -> list[str]:
     weights = sum(p.numel() for p in model.parameters())
     rows, cols = explanation.grid
     lines = [f"Model: {explanation.model}, {weights:,} parameters, {explanation.attention.shape[0]} layers of {explanation.attention.shape[1]} heads, "
-             f"{cols} × {rows} patches, {explanation.tokens} tokens.",
+             f"{'' if explanation.classes else 'no classes, as it has no head, '}{cols} × {rows} patches, {explanation.tokens} tokens.",
              f"Saved by vitdemo on {date.today().isoformat()}. Everything shown is in this file; testing maps and patch surgery need the program."]
     known = explanation.loaded.provenance
     told = [form.format(known[key]) for key, (kind, form) in FACTS.items() if type(known.get(key)) is kind]

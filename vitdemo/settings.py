@@ -6,6 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+SMALL_MEGABYTES = 400           # what a click may download on a public host, where the owner says nothing else
+DEVICES = ("cuda", "mps", "cpu")                # in order of preference
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -15,12 +18,16 @@ class Settings:
     cache_folder: Path              # VITDEMO_CACHE: decoded data sets and downloads
     runs_folder: Path               # VITDEMO_RUNS: training runs
     checkpoint: Path | None         # VITDEMO_CHECKPOINT: the model to show instead of the one in the box
+    heads: int                      # VITDEMO_HEADS: how many that model has, where nothing else says it; 0: something does
     public: bool                    # SPACE_ID is set: a public host
     training: bool                  # VITDEMO_TRAINING: 0 switches the Train tab's start button off
     max_minutes: float              # VITDEMO_MAX_MINUTES: the longest run a visitor may start
     runs_at_once: int               # VITDEMO_RUNS_AT_ONCE: how many runs train at the same time
     queue: int                      # VITDEMO_QUEUE: how many runs may wait
     upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload, a checkpoint included
+    models: tuple[str, ...]         # VITDEMO_MODELS: the published models that may be asked for: names, "all", "small" (SMALL_MEGABYTES)
+    hub: bool                       # VITDEMO_HUB: whether any other model of a hub may be asked for by its name; never on a public host
+    models_megabytes: int           # VITDEMO_MODELS_MB: models in memory, all together
     max_pictures: int               # VITDEMO_MAX_PICTURES: how many pictures a visitor's own set may hold
     sets_megabytes: int             # VITDEMO_SETS_MB: visitors' own sets, all together
     runs_megabytes: int             # VITDEMO_RUNS_MB: all runs together; 0 gives them the whole disk
@@ -52,17 +59,37 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         cache_folder=cache,
         runs_folder=_path(env, "VITDEMO_RUNS") or cache / "runs",
         checkpoint=_path(env, "VITDEMO_CHECKPOINT"),
+        heads=int(_number(env, "VITDEMO_HEADS", 0, 0, 256)),
         public=public,
         training=_number(env, "VITDEMO_TRAINING", 1, 0, 1) == 1,
         max_minutes=_number(env, "VITDEMO_MAX_MINUTES", 3 if public else 60, 0.05, 10_000),
         runs_at_once=int(_number(env, "VITDEMO_RUNS_AT_ONCE", 1, 1, 64)),
         queue=int(_number(env, "VITDEMO_QUEUE", 8, 0, 1000)),
-        upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 200, 1, 10_000)),
+        upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 2000, 1, 10_000)),
+        models=_names(env, "VITDEMO_MODELS", "small" if public else "all"),
+        hub=_number(env, "VITDEMO_HUB", 1, 0, 1) == 1 and not public,
+        models_megabytes=int(_number(env, "VITDEMO_MODELS_MB", 4000, 1, 10_000_000)),
         max_pictures=int(_number(env, "VITDEMO_MAX_PICTURES", 2000 if public else 20_000, 2, 2_000_000)),
         sets_megabytes=int(_number(env, "VITDEMO_SETS_MB", 1000 if public else 4000, 1, 10_000_000)),
         runs_megabytes=int(_number(env, "VITDEMO_RUNS_MB", 8000 if public else 0, 0, 10_000_000)),
         keep_hours=_number(env, "VITDEMO_KEEP_HOURS", 6 if public else 0, 0, 100_000),
     )
+
+
+def device(environment: dict[str, str] | None = None) -> str:
+    """Where models work: VITDEMO_DEVICE, or the first of DEVICES that this machine has. Raises ValueError for one that it has not."""
+    import torch  # only whoever uses models needs it
+
+    env = os.environ if environment is None else environment
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    asked = env.get("VITDEMO_DEVICE") or "auto"
+    if asked == "auto":
+        return next(name for name in DEVICES if there[name])
+    if asked not in there:
+        raise ValueError(f"VITDEMO_DEVICE must be auto, {', '.join(DEVICES)}, not {asked!r}")
+    if not there[asked]:
+        raise ValueError(f"VITDEMO_DEVICE asks for {asked!r}, which this machine or its PyTorch does not have: leave it out, or say cpu")
+    return asked
 
 
 def user_cache(env: dict[str, str]) -> Path:
@@ -116,6 +143,12 @@ def _quota_v1() -> float:
 
 def _path(env: dict[str, str], name: str) -> Path | None:
     return Path(env[name]).expanduser() if env.get(name) else None
+
+
+def _names(env: dict[str, str], name: str, default: str) -> tuple[str, ...]:
+    """The names of a list with commas; "none" is an empty one."""
+    names = tuple(part.strip().lower() for part in (env.get(name) or default).split(",") if part.strip())
+    return () if names == ("none",) else names
 
 
 def _number(env: dict[str, str], name: str, default: float, low: float, high: float) -> float:

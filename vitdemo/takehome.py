@@ -14,7 +14,8 @@ from vitdemo.report import report
 
 KINDS = ("png", "svg", "sheet", "npz", "report")
 DOTS = 160                                      # per inch of a figure
-UNITS = {"relevance": "relevance", "occlusion": "fall of the probability"}
+UNITS = {"relevance": "relevance", "occlusion": "fall of the probability", "similarity": "cosine similarity", "norms": "length", "colours": ""}
+FEATURES = ("similarity", "colours", "norms")   # views of what the model makes of the patches
 STEM = 40                                       # letters that the class takes in a file's name, so that the rest of it is still told
 ONE_AT_A_TIME = threading.Lock()                # matplotlib's settings are the whole process's
 
@@ -54,7 +55,11 @@ def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: floa
     """The map that a view names as a matplotlib Figure: over the picture, with title, scale, colour bar and the even share."""
     vector = answers.map_of(explanation, view)
     patches, prefix = explanation.patches(vector), explanation.prefix_attention.shape[2]
-    high = float(patches.max())
+    low, high = 0.0, float(patches.max())
+    if view["kind"] in FEATURES and own_scale:
+        low = float(patches.min())
+    elif view["kind"] == "similarity":
+        low, high = -1.0, 1.0
     shared = view["kind"] == "attention" and not own_scale
     if shared:
         rows = explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"])
@@ -62,9 +67,12 @@ def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: floa
     weights = view["kind"] in ("attention", "rollout", "mean attention")
     top = f"the model says {explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "a model without classes"
     scale = f"one scale for all heads of layer {view['layer'] + 1}" if shared else "scale of this map"
+    if view["kind"] in FEATURES:
+        scale = _of_features(explanation, view, vector)
     foot = ", ".join(filter(None, (scale, _beside(view, vector, prefix)))) + f"\ncolours laid over the picture at {opacity:.0%}"
-    chosen = view["token"] - prefix if view["kind"] == "attention" and view["token"] is not None else -1
-    return figures.one_map(explanation.picture, explanation.geometry, patches, high=high, uniform=explanation.uniform if weights else None,
+    chosen = view["token"] - prefix if view["kind"] in ("attention", "similarity") and view["token"] is not None else -1
+    drawn = np.moveaxis(patches, 0, -1) if view["kind"] == "colours" else patches
+    return figures.one_map(explanation.picture, explanation.geometry, drawn, low=low, high=high, uniform=explanation.uniform if weights else None,
                            mark=divmod(chosen, explanation.grid[1]) if chosen >= 0 else None,
                            opacity=opacity, colours=colours, title=view_title(explanation, view), subtitle=f"{explanation.model}: {top}",
                            unit="attention weight" if weights else UNITS[view["kind"]], foot=foot)
@@ -72,7 +80,7 @@ def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: floa
 
 def _beside(view: dict[str, Any], vector: np.ndarray, prefix: int) -> str:
     """What a map over the patches does not show."""
-    if view["kind"] == "relevance":
+    if view["kind"] in ("relevance", *FEATURES):
         return ""
     if view["kind"] == "occlusion":
         return "where hiding makes it more probable, 0" if vector.min() < 0 else ""
@@ -80,6 +88,15 @@ def _beside(view: dict[str, Any], vector: np.ndarray, prefix: int) -> str:
         return (f"all readers together give it {vector.sum():.2f} (an even share would be 1.00), "
                 f"{vector[:prefix].sum():.2f} of it from tokens that are no patch")
     return f"{vector[:prefix].sum():.1%} on tokens that are no patch"
+
+
+def _of_features(explanation: Explanation, view: dict[str, Any], vector: np.ndarray) -> str:
+    """What the numbers or colours of a view of features are, and those of the tokens that are no patch."""
+    if view["kind"] == "colours":
+        shares = " and ".join(f"{share:.0%}" for share in answers.colours(explanation, view["part"])["explained"])
+        return f"red, green and blue: the first three principal components, which hold {shares} of how these patches differ"
+    names = [f"{name} {value:.2f}" for name, value in zip(prefix_names(explanation.loaded.config), vector)][:6]
+    return ", ".join(["cosines of last hidden states" if view["kind"] == "similarity" else "lengths before the last norm", *names])
 
 
 def view_title(explanation: Explanation, view: dict[str, Any]) -> str:
@@ -92,6 +109,12 @@ def view_title(explanation: Explanation, view: dict[str, Any]) -> str:
         return f"What {explanation.classes[view['klass']]} loses when a patch is hidden"
     if view["kind"] == "mean attention":
         return "Mean attention of all layers and heads"
+    if view["kind"] == "similarity":
+        return f"Similarity to {explanation.reader if view['token'] is None else token_name(explanation, view['token'])}"
+    if view["kind"] == "norms":
+        return f"Length of tokens after layer {view['layer'] + 1}"
+    if view["kind"] == "colours":
+        return "Feature colours" + (f" of the {view['part']}" if view["part"] != "all" else "")
     head = f"head {view['head'] + 1}" if isinstance(view["head"], int) else f"{view['head']} of the heads"
     token = explanation.reader if view["token"] is None else token_name(explanation, view["token"])
     return f"Layer {view['layer'] + 1}, {head} ({f'who reads {token}' if view['direction'] == 'read_by' else f'what {token} reads'})"
@@ -115,14 +138,14 @@ def _view_name(explanation: Explanation, view: dict[str, Any]) -> str:
 def save_maps(explanation: Explanation, file: Any, *, view: dict[str, Any] | None = None) -> None:
     """The numbers as a NumPy file (a path or a binary file): `attention` (layers, heads, rows, cols), `prefix_attention` (layers, heads,
     prefix), `probabilities`, `classes`, `lens` (layers, classes), `rollout` (rows, cols), head facts (layers, heads), `relevance` (rows,
-    cols) of the first class where there is one, and with a `view` `shown` (rows, cols), the map it names."""
+    cols) of the first class where there is one, and with a `view` `shown` (rows, cols), the map it names: for colours three (3, rows, cols)."""
     more = {name: values[0].numpy() for name, values in explanation.facts()._asdict().items() if name != "prefix"}
     if explanation.classes:
         more["relevance"] = explanation.patches(explanation.relevance(int(explanation.probabilities.argmax())))
     if view is not None:
         more["shown"] = explanation.patches(answers.map_of(explanation, view))
     np.savez_compressed(file, attention=explanation.attention, prefix_attention=explanation.prefix_attention, probabilities=explanation.probabilities,
-                        classes=np.array(explanation.classes), lens=explanation.lens, rollout=explanation.patches(explanation.rollout()), **more)
+                        classes=np.array(explanation.classes, str), lens=explanation.lens, rollout=explanation.patches(explanation.rollout()), **more)
 
 
 def _safe(text: str) -> str:

@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vitdemo import beginning, data, distributed, downloads, runs, settings
+from vitdemo import beginning, data, distributed, downloads, loading, runs, settings
 from vitdemo.atomic import replacing
+from vitdemo.checkpoint import SUFFIXES
 from vitdemo.config import ConfigError
 from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
@@ -30,7 +31,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="how long to train")
     parser.add_argument("--epochs", type=int, help="how many passes to train, instead of minutes")
     parser.add_argument("--steps", type=int, help="how many steps to train, instead of minutes")
-    parser.add_argument("--start", help="fine-tune: box (the model in the box) or a checkpoint's path, with a fresh head")
+    parser.add_argument("--start", help="fine-tune, with a fresh head: box (the one in the box), a published model's name, a file or user/repo")
     parser.add_argument("--heads", type=int, help="attention heads of --start, where its file does not say")
     parser.add_argument("--freeze", action="store_true", default=None, help="only the head learns")
     parser.add_argument("--network", choices=NETWORKS, help="a ViT, or a small CNN of its size to compare with")
@@ -54,16 +55,19 @@ def _prepare(args: argparse.Namespace, *, writes: bool) -> tuple[runs.RunFolder,
     named = ("model", "preset", "data", "minutes", "epochs", "steps", "start", "heads", "network", "title")
     given = {name: getattr(args, name) for name in named if getattr(args, name) is not None}
     for name in ("data", "start"):                                          # a resume may come from another folder
-        if name in given and given[name] not in (*downloads.KNOWN, "box", ""):
-            given[name] = str(Path(given[name]).expanduser().resolve())
+        if name in given and given[name] not in (*downloads.KNOWN, ""):
+            given[name] = loading.anywhere(given[name]) if name == "start" else str(Path(given[name]).expanduser().resolve())
     if args.resume or args.from_run:
         return folder, _again(args, folder, given | _changes(args))
     wanted = plan(**given, changes=_changes(args))
     data.is_local(wanted.data)                                              # a path that leads nowhere leaves no folder behind
-    if wanted.start not in ("", "box") and not Path(wanted.start).is_file():
+    if Path(wanted.start).suffix in SUFFIXES and not Path(wanted.start).is_file():
         raise ConfigError(f"there is no checkpoint {Path(wanted.start).name!r} to start from")
     if wanted.start:
-        beginning.opened(wanted.start, wanted.heads)                        # nor does a file that is no model
+        try:
+            beginning.opened(wanted.start, wanted.heads)                    # nor does a model that cannot be had
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
     subjects = [path.expanduser().read_bytes() for path in args.film or ()]
     if len(subjects) > SUBJECTS:
         raise ConfigError(f"up to {SUBJECTS} pictures can be filmed, not {len(subjects)}")

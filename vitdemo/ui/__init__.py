@@ -1,15 +1,19 @@
 """The page: `build_app` puts the tabs together, `launch_settings` says how it is served."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gradio as gr
 
-from vitdemo import checkpoint, data, settings
+from vitdemo import checkpoint, data, hub, repository, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
 from vitdemo.ui import about, explore, theme, viewer, words
+from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore
+from vitdemo.ui.fetches import Fetches
+from vitdemo.ui.handover import Handover
 from vitdemo.ui.lab import Lab
 from vitdemo.ui.lab_view import LabView
 from vitdemo.ui.models import Models
@@ -33,16 +37,18 @@ def build_app(box: Loaded | None = None) -> App:
     models = Models(box, scheduler)
     lab = Lab(scheduler, models, sets, owner=owner)
 
-    def ask(request: dict[str, Any]) -> dict[str, Any]:                     # Gradio takes plain functions only
-        return lab.ask(request)
+    def fetch(model: str, told: Callable[[int, int], None]) -> None:
+        hub.fetch(models.where(model), told=told, accept=repository.check)
+
+    choosing = Choosing(models, Handover(lab.reach), Fetches(needs=lambda model: not models.here(model), fetch=fetch, load=models.get))
 
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000), fill_width=True) as blocks:
         gr.HTML(f"<h1>{words.TITLE}</h1><p>{words.TAGLINE}</p>", elem_classes="vd-head")
         with gr.Tabs(selected="explore") as tabs:
             with gr.Tab("Explore", id="explore"):
-                parts = explore.build(models)
+                parts = explore.build(models, _asking(choosing))
             with gr.Tab("Train", id="train"):
-                view = LabView(ask=ask, elem_id="vd-lab")
+                view = LabView(ask=_asking(lab), elem_id="vd-lab")
             with gr.Tab("About", id="about"):
                 about.build(box)
         _open_in_explore(view, parts, models, tabs)
@@ -51,17 +57,27 @@ def build_app(box: Loaded | None = None) -> App:
     return App(blocks.queue(max_size=64, api_open=False), scheduler)
 
 
+def _asking(door: Lab | Choosing) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What a component's front end calls as `server.ask`: Gradio takes plain functions only, and goes by their names."""
+    def ask(request: dict[str, Any]) -> dict[str, Any]:
+        return door.ask(request)
+
+    return ask
+
+
 def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tabs) -> None:
     """What the training lab's event does: that run's model, on the picture that is there, beside the model in the box."""
     def look_into(path: str | None, event: gr.EventData) -> tuple[Any, ...]:
-        run_id, explored = event._data.get("run") if isinstance(event._data, dict) else None, gr.Tabs(selected="explore")
+        explored = gr.Tabs(selected="explore")
         try:
-            models.get(run_id)
+            asked = event._data if isinstance(event._data, dict) else {}
+            look = explore.look_of({"model": asked.get("run"), "side": None, "whole": False})
+            models.get(look.model)
         except RunError as error:
             return gr.skip(), gr.skip(), explored, viewer.message(str(error), failed=True)
-        return run_id, gr.Button(visible=bool(run_id)), explored, parts.beside_box(path, run_id)
+        return look, {"model": look.model}, explored, parts.beside_box(path, look)
 
-    view.select(look_into, parts.picture, [parts.run, parts.back, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)
+    view.select(look_into, parts.picture, [parts.look, parts.bar, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)
 
 
 def launch_settings() -> dict[str, Any]:

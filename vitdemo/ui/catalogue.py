@@ -8,15 +8,18 @@ from vitdemo.config import LIMITS, TrainConfig, ViTConfig
 from vitdemo.plan import EXPLAINED
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Preset
 
-ELSEWHERE = {"minutes", "clock", "epochs", "steps", "threads", "classes"}   # the budget has its own field; the owner and the data decide the rest
+# the budget has its own field; the owner and the data decide the rest
+ELSEWHERE = {"minutes", "clock", "epochs", "steps", "threads", "classes"}
 OFFERED = tuple(name for name in EXPLAINED if name not in ELSEWHERE)
 PICTURES = {"image", "channels", "flip", "shift", "stages", "stage_ends", "validation"}
 RANGES = {  # the smallest and the largest value of a number or of each number in a list, as the configs check them
-    "batch": (1, 65536), "lr": (1e-8, 10), "muon_lr": (1e-8, 10), "head_rate": (1e-3, 1e3), "momentum": (0, 0.9999), "weight_decay": (0, 0.99), "warmup": (0, 0.99),
-    "label_smoothing": (0, 0.99), "clip": (0, 1e6), "shift": (0, 64), "stages": (0.01, 1), "stage_ends": (0.01, 0.99),
-    "validation": (0.001, 0.5), "evaluations": (1, 200), "seed": (0, 2**31 - 1), "image": (1, LIMITS["image"]), "patch": (1, LIMITS["patch"]),
+    "batch": (1, 65536), "lr": (1e-8, 10), "muon_lr": (1e-8, 10), "head_rate": (1e-3, 1e3), "momentum": (0, 0.9999),
+    "weight_decay": (0, 0.99), "warmup": (0, 0.99), "label_smoothing": (0, 0.99), "clip": (0, 1e6), "shift": (0, 64), "stages": (0.01, 1),
+    "stage_ends": (0.01, 0.99), "validation": (0.001, 0.5), "evaluations": (1, 200), "seed": (0, 2**31 - 1),
+    "image": (1, LIMITS["image"]), "patch": (1, LIMITS["patch"]),
     "channels": (1, 3), "dim": (1, LIMITS["dim"]), "depth": (1, LIMITS["depth"]), "heads": (1, LIMITS["heads"]),
-    "mlp_dim": (0, LIMITS["mlp_dim"]), "registers": (0, LIMITS["registers"]), "prefix_positions": (-1, LIMITS["registers"]), "eps": (1e-12, 0.1),
+    "mlp_dim": (0, LIMITS["mlp_dim"]), "registers": (0, LIMITS["registers"]), "prefix_positions": (-1, LIMITS["registers"]),
+    "eps": (1e-12, 0.1),
 }
 KINDS = {int: "whole", float: "number", bool: "switch"}
 
@@ -31,7 +34,8 @@ def settings() -> list[dict[str, Any]]:
             kind = "choice" if get_origin(spec.type) is Literal else KINDS.get(spec.type, "list")
             low, high = RANGES.get(spec.name, (None, None))
             listed.append({
-                "name": spec.name, "kind": kind, "choices": list(get_args(spec.type)) if kind == "choice" else None, "low": low, "high": high,
+                "name": spec.name, "kind": kind, "choices": list(get_args(spec.type)) if kind == "choice" else None,
+                "low": low, "high": high,
                 "pair": kind == "list" and get_args(spec.type)[1] is not Ellipsis, "line": EXPLAINED[spec.name],
                 "group": "pictures" if spec.name in PICTURES else "model" if config is ViTConfig else "training",
                 "defaults": {name: values[spec.name] for name, values in own.items()}})

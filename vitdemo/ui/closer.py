@@ -60,7 +60,8 @@ class Closer:
         head = fields.choice(request, "head", ("mean",), default="mean") if named else fields.whole(request, "head", scene["heads"] - 1)
         content = filmstrip.animate(scene, frames, folder.steps(), subject=subject, layer=layer, head=head, kind=kind,
                                     seconds_per_frame=fields.number(request, "seconds", 5, least=0.1, default=0.6))
-        return {"name": f"vitdemo-{filenames.plain(title_of(folder.config())) or 'run'}-film.{kind}", "type": TYPES[kind], "data": base64.b64encode(content).decode()}
+        return {"name": f"vitdemo-{filenames.plain(title_of(folder.config())) or 'run'}-film.{kind}", "type": TYPES[kind],
+                "data": base64.b64encode(content).decode()}
 
     def _model(self, folder: RunFolder, run_id: str) -> Loaded | None:
         return self._reach.models.get(run_id) if folder.best.is_file() else None
@@ -74,7 +75,8 @@ def last_maps(loaded: Loaded, pictures: Tensor) -> np.ndarray | None:
     if tuple(pictures.shape[1:]) != (config.channels, *config.image):
         return None
     trace = loaded.model.trace(normalise(pictures, loaded.preprocessing))
-    maps = attention.class_maps(trace.queries[-1:], trace.keys[-1:], prefix=config.prefix, grid=config.grid, class_token=config.pool == "cls")
+    maps = attention.class_maps(trace.queries[-1:], trace.keys[-1:], prefix=config.prefix, grid=config.grid,
+                                class_token=config.pool == "cls")
     return maps.patches[:, 0].mean(1).numpy()
 
 

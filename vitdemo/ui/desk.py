@@ -1,5 +1,6 @@
 """The lab's desk: what this host offers, what a run would be, and the orders about runs: start, stop, go on, delete."""
 
+import contextlib
 import io
 
 from PIL import Image
@@ -12,6 +13,7 @@ from vitdemo.ui import catalogue, fields, words
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import EXAMPLES, RECORDED
 from vitdemo.ui.orders import order, told
+from vitdemo.ui.own_pictures import will_flatter
 from vitdemo.ui.reach import KNOWN, MINE, Reach
 
 LONGEST_SIDE = 1024                             # of such a picture as it is kept, in pixels
@@ -41,16 +43,21 @@ class Desk:
     def check(self, request: Request) -> Answer:
         """What a run would be."""
         made = order(request, self._reach)
-        return {"parameters": made.parameters, "tokens": made.vit.tokens, "sentence": told(made)}
+        return {"parameters": made.parameters, "tokens": made.vit.tokens, "sentence": told(made),
+                "flatters": will_flatter(made.source.alike, made.source.pictures + made.source.tested)}
 
     def start(self, request: Request) -> Answer:
         """Submit a run; refused while another one of the same browser is going on."""
         mine = fields.runs(request, "mine", MINE)
         made = order(request, self._reach)
         subjects = {f"film/subject-{i}.png": kept(path) for i, path in enumerate(fields.uploads(request, "film", SUBJECTS))}
-        if not subjects and made.source.name == "cifar10":                  # photos are seen from the last row, pictures of 32 pixels are not
+        if not subjects and made.source.name == "cifar10":                  # photos are seen from the last row, 32 pixels are not
             subjects = {f"film/subject-{i}-{name}.png": kept(str(EXAMPLES / f"{name}.jpg")) for i, name in enumerate(STARS)}
-        return {"run": self._reach.scheduler.submit(made.plan.to_json(), subjects, mine=mine, only_one=True)}
+        run_id = self._reach.scheduler.submit(made.plan.to_json(), subjects, mine=mine, only_one=True)
+        if made.source.alike:                                               # said beside the accuracy, also when the set is gone
+            with contextlib.suppress(RunError):
+                self._reach.folder(run_id).log({"alike": made.source.alike, "of": made.source.pictures + made.source.tested})
+        return {"run": run_id}
 
     def stop(self, request: Request) -> Answer:
         folder = self._reach.own(request)

@@ -3,20 +3,22 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 import torch
 from PIL import Image
 
-from vitdemo import data, settings
+from vitdemo import data, looking, settings
+from vitdemo.checkpoint import Loaded
 from vitdemo.explain import explain
 from vitdemo.film import pixels
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
 from vitdemo.ui import fields, viewer, words
-from vitdemo.ui.models import EXAMPLES, Models
+from vitdemo.ui.model_view import ModelView
+from vitdemo.ui.models import BOX, EXAMPLES, Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
 from vitdemo.ui.upload import UploadedImage
@@ -28,16 +30,24 @@ NATIVE = {"cifar10": ((32, 32), 3), "mnist": ((28, 28), 1)}                 # (r
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
 
 
+class Look(NamedTuple):
+    """Through which model a visitor looks, and how."""
+
+    model: str = BOX                # an id that `Models` knows
+    side: int | None = None         # of the square the model gets, in pixels; None is the model's own
+    whole: bool = False             # the whole picture at its own shape, instead of its centre
+
+
 @dataclass(frozen=True)
 class Explore:
     """The tab's parts that others wire up as well."""
 
     viewer: Viewer
     picture: UploadedImage
-    run: gr.State                   # id of the run whose model is looked through, or None for the one in the box
-    back: gr.Button
+    look: gr.State                  # a Look
+    bar: ModelView
     random_test: gr.Button
-    beside_box: Callable[[str | None, str | None], Any]     # (picture, run) -> the viewer's value: that run's model beside the one in the box
+    beside_box: Callable[[str | None, Look], Any]           # (picture, look) -> the viewer's value: that model beside the one in the box
 
 
 def examples() -> list[tuple[str, str]]:
@@ -46,15 +56,20 @@ def examples() -> list[tuple[str, str]]:
     return [(str(path), path.stem.removeprefix("out-").rstrip("0123456789-").replace("-", " ")) for path in found]
 
 
-def analyse(picture: str | Image.Image, run_id: str | None, models: Models, results: Results, *, truth: str = "", stays: bool = False) -> dict[str, Any]:
+def through(look: Look, models: Models) -> Loaded:
+    """The model that a visitor looks through, prepared as they want it. Raises RunError or ValueError with a sentence."""
+    return looking.at(models.get(look.model), look.side, look.whole)
+
+
+def analyse(picture: str | Image.Image, look: Look, models: Models, results: Results, *, truth: str = "", stays: bool = False) -> dict[str, Any]:
     """The viewer's value for one picture: an answer, kept in `results` for what is asked about it later, or one sentence about why there
     is none."""
     try:
-        loaded = models.get(run_id)
+        loaded = through(look, models)
         key = results.keep(explain(picture, loaded), stays=stays)
-        value = payload(results.get(key).explanation, key=key, about=models.describe(run_id, loaded), truth=truth)
-        return {**value, "own_model": bool(run_id)}                         # what the model in the box may be set beside
-    except (PictureError, RunError) as error:
+        value = payload(results.get(key).explanation, key=key, about=models.describe(look.model, loaded), truth=truth)
+        return {**value, "own_model": look.model != BOX}                    # what the model in the box may be set beside
+    except (PictureError, RunError, looking.SideError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
         return viewer.message(fields.unexpected(log, "analysis", words.UNEXPECTED), failed=True)
@@ -69,13 +84,14 @@ def random_test_picture(split: data.Part, generator: torch.Generator | None = No
 def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str, Any]:
     """Classify a picture and return plain lists: `classes`, `probabilities`, `grid` (rows, cols), `attention` of the class token (layers,
     heads, rows, cols), `prefix_attention` (layers, heads, prefix tokens): per head they sum to 1; and `notes` about how the picture was read.
-    `model` is "box" for the model in the box, or the id of a training run of yours."""
+    `model` is "box" for the model in the box, "zoo:" and the name of a published model that is on the server's disk, or the id of a training
+    run of yours."""
     if picture is None:
         raise gr.Error(words.NO_PICTURE, print_exception=False)
     if not isinstance(model, str):
         raise gr.Error(words.NO_SUCH_MODEL, print_exception=False)
     try:
-        result = explain(picture, models.get(None if model in ("", "box") else model))
+        result = explain(picture, models.get(model or BOX))
     except PictureError as error:
         raise gr.Error(str(error), print_exception=False) from None
     except RunError:
@@ -84,16 +100,24 @@ def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str
             "attention": result.attention.tolist(), "prefix_attention": result.prefix_attention.tolist(), "notes": list(result.notes)}
 
 
-def build(models: Models) -> Explore:
-    """Lay out the tab and wire it. Called inside `gr.Blocks`."""
+def look_of(data: Any) -> Look:
+    """What the model bar says was chosen, checked. Raises RunError for what it never says."""
+    model, side, whole = (data.get(name) for name in ("model", "side", "whole")) if isinstance(data, dict) else (None, None, None)
+    if not isinstance(model, str) or not (side is None or type(side) is int) or not isinstance(whole, bool):
+        raise RunError(words.NO_SUCH_MODEL)
+    return Look(model, side, whole)
+
+
+def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]) -> Explore:
+    """Lay out the tab and wire it; `ask_models` answers the model bar. Called inside `gr.Blocks`."""
     shown = examples()
-    results = Results()
+    results = Results(stock=models.stock)
     questions = Questions(results, models.box)
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         return questions.ask(request)
 
-    run = gr.State(None)
+    look = gr.State(Look())
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
             picture = UploadedImage(shown[0][0] if shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,
@@ -103,46 +127,57 @@ def build(models: Models) -> Explore:
                                  object_fit="cover", elem_id="vd-examples")
             random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
-            back = gr.Button(words.BACK_TO_BOX, visible=False, size="sm", elem_id="vd-back")
-            first = analyse(shown[0][0], None, models, results, stays=True) if shown else viewer.message()
+            bar = ModelView(ask=ask_models, elem_id="vd-model")
+            first = analyse(shown[0][0], Look(), models, results, stays=True) if shown else viewer.message()
             view = Viewer(first, ask=ask, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 
-    def on_change(path: str | None, run_id: str | None) -> Any:
-        return gr.skip() if path is None else analyse(path, run_id, models, results)
+    def on_change(path: str | None, look: Look) -> Any:
+        return gr.skip() if path is None else analyse(path, look, models, results)
 
-    def again(path: str | None, run_id: str | None) -> Any:
+    def again(path: str | None, look: Look) -> Any:
         """The same picture through another model; the first example where there is no picture."""
         if path is None and not shown:
             return viewer.message()
-        return analyse(path or shown[0][0], run_id, models, results)
+        return analyse(path or shown[0][0], look, models, results)
 
-    def beside_box(path: str | None, run_id: str | None) -> Any:
-        return {**again(path, run_id), "beside": "box"}
+    def beside_box(path: str | None, look: Look) -> Any:
+        return {**again(path, look), "beside": "box"}
+
+    def on_model(path: str | None, event: gr.EventData) -> tuple[Any, Any, Any]:
+        try:
+            look = look_of(event._data)
+            has_tests = gr.Button(visible=_has_test_pictures(models.source(look.model)))
+        except RunError as error:
+            return gr.skip(), gr.skip(), viewer.message(str(error), failed=True)
+        return look, has_tests, again(path, look)
 
     def on_example(event: gr.SelectData) -> Any:
         index = event.index
         return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip()
 
-    def on_random(run_id: str | None) -> tuple[Any, None]:
+    def on_random(look: Look) -> tuple[Any, None]:
         try:
-            source = models.source(run_id)
-            if source not in NATIVE or not data.is_local(source):
+            source = models.source(look.model)
+            if not _has_test_pictures(source):
                 return viewer.message(words.NO_TEST_PICTURES, failed=True), None
             size, channels = NATIVE[source]
             picked, label = random_test_picture(data.load_part(source, "test", size=size, channels=channels))
         except (data.DataError, RunError) as error:
             return viewer.message(str(error), failed=True), None
-        return analyse(picked, run_id, models, results, truth=label), None
+        return analyse(picked, look, models, results, truth=label), None
 
-    changed = picture.change(on_change, [picture, run], view, show_progress="minimal", api_visibility="private", **INFER)
+    changed = picture.change(on_change, [picture, look], view, show_progress="minimal", api_visibility="private", **INFER)
     changed.failure(lambda: viewer.message(words.NOT_AN_UPLOAD, failed=True), None, view, api_visibility="private")
     picture.clear(viewer.message, None, view, api_visibility="private", queue=False)
     gallery.select(on_example, None, picture, api_visibility="private", show_progress="hidden")
-    random_test.click(on_random, run, [view, picture], api_visibility="private", **INFER)
-    back.click(lambda: (None, gr.Button(visible=False)), None, [run, back], api_visibility="private").then(
-        again, [picture, run], view, api_visibility="private", **INFER)
+    random_test.click(on_random, look, [view, picture], api_visibility="private", **INFER)
+    bar.select(on_model, picture, [look, random_test, view], show_progress="minimal", api_visibility="private", **INFER)
     _public_endpoint(models)
-    return Explore(view, picture, run, back, random_test, beside_box)
+    return Explore(view, picture, look, bar, random_test, beside_box)
+
+
+def _has_test_pictures(source: str) -> bool:
+    return source in NATIVE and data.is_local(source)
 
 
 def _public_endpoint(models: Models) -> None:

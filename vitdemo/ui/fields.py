@@ -9,10 +9,12 @@ from typing import Any
 import gradio as gr
 
 from vitdemo.explain import Explanation
+from vitdemo.features import PARTS
 from vitdemo.ui import words
 from vitdemo.ui.upload import inside_uploads
 
-KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")
+KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")                    # maps of what matters, which can be tested
+FEATURES = ("similarity", "colours", "norms")                               # and views of what the model makes of the patches
 FUSIONS = ("mean", "min", "max")
 
 
@@ -149,14 +151,14 @@ def klass(fields: dict[str, Any], explanation: Explanation) -> int:
     return whole(fields, "klass", known - 1)
 
 
-def view(fields: dict[str, Any], explanation: Explanation) -> dict[str, Any]:
-    """The view of a request with every field in range; those that do not matter for its kind are at their defaults, so that two requests
-    for the same map give equal views."""
+def view(fields: dict[str, Any], explanation: Explanation, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
+    """The view of a request, one of `kinds`, with every field in range; those that do not matter for its kind are at their defaults, so
+    that two requests for the same map give equal views."""
     value = fields.get("view")
     if not isinstance(value, dict):
         raise RequestError(f"the field 'view' must be an object that says which map is meant, not {brief(value)}")
     layers, heads = explanation.attention.shape[:2]
-    kind = choice(value, "kind", KINDS)
+    kind = choice(value, "kind", kinds)
     clean = {"kind": kind, "direction": "reads", "token": None, "layer": layers - 1, "head": "mean", "up_to": layers, "fusion": "mean",
              "discard": 0.0, "klass": None}
     if kind == "attention":
@@ -171,7 +173,18 @@ def view(fields: dict[str, Any], explanation: Explanation) -> dict[str, Any]:
         clean["discard"] = number(value, "discard", 0.99, default=0.0)
     elif kind in ("relevance", "occlusion"):
         clean["klass"] = klass({"klass": value.get("klass", fields.get("klass"))}, explanation)
+    elif kind == "similarity":
+        clean["token"] = token(value, explanation)
+    elif kind == "norms":
+        clean["layer"] = whole(value, "layer", layers - 1, default=layers - 1)
+    elif kind == "colours":
+        clean["part"] = choice(value, "part", PARTS, default=PARTS[0])
     return clean
+
+
+def token(fields: dict[str, Any], explanation: Explanation) -> int | None:
+    """The number of a token; None for the reader."""
+    return None if fields.get("token") is None else whole(fields, "token", explanation.tokens - 1)
 
 
 def _token(value: dict[str, Any], explanation: Explanation, direction: str) -> int | None:
@@ -179,8 +192,8 @@ def _token(value: dict[str, Any], explanation: Explanation, direction: str) -> i
     class_token = explanation.loaded.config.pool == "cls"
     if value.get("token") is None and direction == "read_by" and not class_token:
         raise RequestError("nobody reads the average patch: it is no token, so choose one")
-    token = None if value.get("token") is None else whole(value, "token", explanation.tokens - 1)
-    return None if class_token and token == 0 and direction == "reads" else 0 if token is None and direction == "read_by" else token
+    named = token(value, explanation)
+    return None if class_token and named == 0 and direction == "reads" else 0 if named is None and direction == "read_by" else named
 
 
 def unexpected(log: logging.Logger, what: str, text: str) -> str:

@@ -1,5 +1,6 @@
 """What the page sees of runs: what is new since it last asked, the list of one's own, and curves to lay over each other."""
 
+import json
 from typing import Any
 
 from vitdemo.plan import EXPLAINED
@@ -7,6 +8,7 @@ from vitdemo.runs import RunError, RunFolder, last_lines
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import RECORDED
+from vitdemo.ui.own_pictures import flatters
 from vitdemo.ui.reach import MINE, Reach, source_title, title_of
 from vitdemo.ui.run_status import describe
 
@@ -37,7 +39,7 @@ class Following:
         if not film and (frames or folder.status().over):
             answer["scene"] = folder.scene()
         if not log:
-            answer["plan"] = {**about(config), "start": self._reach.start_title(config)}
+            answer |= {"plan": {**about(config), "start": self._reach.start_title(config)}, "flatters": flattered(folder)}
         for record in records:
             if isinstance(record.get("test"), dict):
                 answer["test"] = record["test"]
@@ -67,7 +69,8 @@ class Following:
         told = describe(status, place, stopping=stopping)
         return {**told, "over": status.over, "seconds": status.seconds, "seconds_left": None if status.over else status.seconds_left,
                 "images_per_second": status.images_per_second, "step": status.step, "epoch": status.epoch, "accuracy": status.best_accuracy,
-                "test_accuracy": status.test_accuracy, "stopping": stopping, "position": place, "queue_sentence": told["head"] if place else "",
+                "test_accuracy": status.test_accuracy, "stopping": stopping, "position": place,
+                "queue_sentence": told["head"] if place else "",
                 "output": last_lines(folder) if status.state == "failed" else []}
 
     def _entry(self, folder: RunFolder, run_id: str) -> Answer:
@@ -76,14 +79,15 @@ class Following:
         return {"id": run_id, "title": known["title"], "state": status.state, "created": status.created, "seconds": status.seconds,
                 "progress": status.progress, "accuracy": status.best_accuracy, "test": status.test_accuracy, "preset": known["preset"],
                 "model": known["model"], "data": known["data"], "race": known["race"], "imported": known["imported"],
-                "can": can(folder, config, run_id), "settings": settings(config)}
+                "can": can(folder, config, run_id), "settings": settings(config), "flatters": flattered(folder)}
 
 
 def about(config: dict[str, Any]) -> Answer:
     """What was asked of a run, in a person's words: never a path."""
     return {"title": title_of(config), "preset": fields.plain(config.get("preset")), "model": fields.plain(config.get("model")),
             "data": source_title(config), "settings": [list(pair) for pair in settings(config).items()],
-            "network": fields.plain(config.get("network")) or "vit", "race": config.get("race") if isinstance(config.get("race"), dict) else None,
+            "network": fields.plain(config.get("network")) or "vit",
+            "race": config.get("race") if isinstance(config.get("race"), dict) else None,
             "imported": bool(config.get("imported")), "about": fields.plain(config.get("about"))[:300]}
 
 
@@ -100,6 +104,16 @@ def can(folder: RunFolder, config: dict[str, Any], run_id: str) -> dict[str, boo
     return {"open": there, "download": there, "resume": run_id != RECORDED and not config.get("imported") and folder.resumable()}
 
 
+def flattered(folder: RunFolder) -> str:
+    """What is to be said beside a run's accuracy because its pictures have near-copies, which the first line of its log tells."""
+    try:
+        with (folder.path / "log.jsonl").open("rb") as file:
+            first = json.loads(file.readline(1000))
+        return flatters(int(first["alike"]), int(first["of"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+
+
 def thinned(rows: list[dict[str, Any]], most: int = ROWS) -> list[dict[str, Any]]:
     """At most about `most` rows, those with an accuracy all among them, and the last."""
     every = -(-len(rows) // most)
@@ -109,5 +123,6 @@ def thinned(rows: list[dict[str, Any]], most: int = ROWS) -> list[dict[str, Any]
 def curve(folder: RunFolder) -> Answer:
     """{"loss": [[seconds, step, loss]...], "accuracy": [[seconds, step, share]...]} of a run."""
     rows = folder.steps()
-    drawn = {name: [[row["seconds"], row["step"], row[name]] for row in rows if isinstance(row.get(name), float)] for name in ("loss", "accuracy")}
+    drawn = {name: [[row["seconds"], row["step"], row[name]] for row in rows if isinstance(row.get(name), float)]
+             for name in ("loss", "accuracy")}
     return {name: points[:: max(1, -(-len(points) // POINTS))] for name, points in drawn.items()}

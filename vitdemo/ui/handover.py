@@ -52,13 +52,14 @@ class Handover:
     def open(self, request: Request) -> Answer:
         """Take an uploaded checkpoint in as a finished run; asks for the number of heads where the file does not say it."""
         path = Path(fields.uploaded(request, "path"))
-        if path.stat().st_size > self._reach.owner.upload_megabytes * 10**6:
-            raise RequestError(f"the file has {path.stat().st_size / 1e6:.0f} MB; at most {self._reach.owner.upload_megabytes} MB can be loaded here")
+        size, most = path.stat().st_size, self._reach.owner.upload_megabytes
+        if size > most * 10**6:
+            raise RequestError(f"the file has {size / 1e6:.0f} MB; at most {most} MB can be loaded here")
         heads = None if request.get("heads") is None else fields.whole(request, "heads", MOST_HEADS, least=1)
         try:
             loaded = checkpoint.load(path, heads=heads)
         except HeadsNeeded as error:
-            return {"heads_needed": True, "sentence": fields.sentence(str(error))}
+            return {"heads_needed": True, "choices": list(error.choices), "sentence": fields.sentence(str(error))}
         title = fields.plain(path.stem)[:60] or words.A_MODEL
         with tempfile.TemporaryDirectory(prefix="vitdemo-") as scratch:     # written anew, so that whatever came in explains itself
             written = Path(scratch, "best.safetensors")

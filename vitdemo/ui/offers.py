@@ -35,7 +35,8 @@ class Measurement(NamedTuple):
 
 
 class Offers:
-    """Times at most one recipe at once, none while a run is going on, which would be disturbed, and keeps what came out for all visitors."""
+    """Times at most one recipe at once, none while a run is going on, which would be disturbed, and keeps what came out for all
+    visitors."""
 
     def __init__(self, reach: Reach, command: Callable[[Order], list[str]] | None = None):
         self._reach = reach
@@ -56,7 +57,8 @@ class Offers:
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
         likely = expected(images) if images and usual(made) else None
-        return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images, "passes": images / made.source.pictures,
+        return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images,
+                "passes": images / made.source.pictures,
                 "expected": likely, "busy": busy, "training_seconds": training, "sentence": said(made, pace, training, likely, busy)}
 
     def pace(self, made: Order) -> Measurement | None:
@@ -91,7 +93,7 @@ class Offers:
         finally:
             with self._lock:
                 self._measuring = False
-                if not (found.speed and self._reach.scheduler.busy()):                # a run that began meanwhile slowed it down: timed anew some time
+                if not (found.speed and self._reach.scheduler.busy()):      # a run that began meanwhile slowed it down: timed anew
                     self._known[key] = found._replace(time=time.monotonic())
                 while len(self._known) > KEPT:
                     self._known.popitem(last=False)
@@ -101,7 +103,8 @@ def measuring(made: Order) -> list[str]:
     """The command that measures an order's pace. A start brings its own shape along."""
     shape = ["--start", made.plan.start] if made.start else _sets(made.vit.to_json())
     train = made.plan.train.with_(batch=min(made.plan.train.batch, made.source.pictures))               # a step sees what there is
-    recipe = _sets({**({} if train.minutes else {"minutes": 0, "steps": 1000}), **{name: value for name, value in train.to_json().items() if name in SLOW}})
+    slow = {name: value for name, value in train.to_json().items() if name in SLOW}
+    recipe = _sets({**({} if train.minutes else {"minutes": 0, "steps": 1000}), **slow})
     return [sys.executable, "-m", "vitdemo.pace", "--preset", "class", "--threads", str(made.plan.train.threads), *shape, *recipe]
 
 
@@ -121,12 +124,13 @@ def suggested(request: Request, minutes: float) -> str:
 def key_of(made: Order) -> str:
     """Equal for orders that learn at one pace."""
     train = made.plan.train.to_json()
-    return json.dumps([made.vit.to_json(), made.start is not None, bool(made.plan.train.minutes), [train[name] for name in (*SLOW, "threads")]])
+    return json.dumps([made.vit.to_json(), made.start is not None, bool(made.plan.train.minutes),
+                       [train[name] for name in (*SLOW, "threads")]])
 
 
 def elsewhere(made: Order) -> Measurement:
-    """How fast an order's recipe was where it was measured, with a number of threads near to its own; 0 where the order is not the recipe as
-    it stands, or that was never measured."""
+    """How fast an order's recipe was where it was measured, with a number of threads near to its own; 0 where the order is not the recipe
+    as it stands, or that was never measured."""
     rows = PRESETS[made.plan.preset].measured if unchanged(made) else ()
     speed = min(rows, key=lambda row: abs(row.threads - made.plan.train.threads)).images_per_second if rows else 0.0
     return Measurement(speed, LOOK_FACTOR * speed, 0.0)
@@ -160,10 +164,11 @@ def said(made: Order, pace: float, training: float, likely: float | None, busy: 
         return "How fast these settings are on this computer cannot be timed while another run is going on."
     images, clock = training * pace, f"{round(training) // 60}:{round(training) % 60:02d}"
     passes = f"{images / made.source.pictures:.1f} passes over {made.source.title.split(':')[0]}"
-    parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the time goes into "
-             "looks at pictures it never learns from and the test."]
+    parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the "
+             "time goes into looks at pictures it never learns from and the test."]
     if likely is not None:
-        parts.append(f"From {sum(point.n for point in LEARNED)} runs of this recipe, about {likely:.0%} of the test pictures right can be expected.")
+        parts.append(f"From {sum(point.n for point in LEARNED)} runs of this recipe, about {likely:.0%} of the test pictures right can be "
+                     "expected.")
     elif usual(made):
         parts.append("No run of this length was measured.")
     if busy:

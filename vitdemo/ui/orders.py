@@ -42,7 +42,8 @@ def order(request: Request, reach: Reach) -> Order:
             if amount["minutes"] <= HURRY:
                 changes.setdefault("validation", QUICK_LOOK)
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
-    model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)      # a start brings its own shape
+    # a start brings its own shape
+    model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)
     if source.classes < 2 or source.pictures <= source.classes:
         raise RequestError("a difference can be learned from two classes on, with two pictures in one of them at least: add some first")
     made = plan(preset=preset, model=model, data=source.data, changes=changes, start=start.plan if start else "",
@@ -109,7 +110,8 @@ def told(made: Order) -> str:
             f"{vit.depth} layers of {vit.heads} heads.")
     if made.start:
         learns = "only its new head learns" if train.freeze else "all of it goes on learning"
-        what = f"The encoder of “{made.start.title}” ({made.parameters:,} parameters) with a new head for {vit.classes} classes; {learns}."
+        what = (f"The encoder of “{made.start.title}” ({made.parameters:,} parameters) with a new head for {vit.classes} classes; "
+                f"{learns}.")
     return f"{what} It learns for {_amount(train)} with {OPTIMIZERS[train.optimizer]} from {made.source.pictures:,} pictures."
 
 

@@ -2,11 +2,11 @@
 
 import base64
 import binascii
-import re
+import hashlib
 from pathlib import Path
 
 from vitdemo.payload import data_url
-from vitdemo.picturesets import PictureSet
+from vitdemo.picturesets import OWNER, PictureSet
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach
@@ -16,7 +16,7 @@ TITLE_LENGTH = 60
 THUMBNAILS = 24                                 # first pictures of a class that are shown
 IN_ALL = 240                                    # of all classes together
 MOST_INDEX = 10**6
-COUNTED_ONCE = "and is counted once"            # how the reason of a picture ends that is there twice
+SHARE = 4                                       # on a public host one browser's sets may take one in so many bytes of those for all
 DATA_URL = 12 * 10**6                           # characters of a picture that travels inside a request
 
 
@@ -25,6 +25,7 @@ class OwnPictures:
 
     def __init__(self, reach: Reach):
         self._reach = reach
+        self._most = reach.owner.sets_megabytes * 10**6 // SHARE if reach.owner.public else 0
         self._deeds = {"zip": self._zip, "new": self._new, "add": self._add, "drop": self._drop, "rename": self._rename, "get": self._get}
 
     def set(self, request: Request) -> Answer:
@@ -36,23 +37,26 @@ class OwnPictures:
 
     def _zip(self, request: Request) -> PictureSet:
         path = Path(fields.uploaded(request, "path"))
-        return self._reach.sets.from_zip(path, self._title(request) or fields.plain(path.stem)[:TITLE_LENGTH])
+        title = self._title(request) or fields.plain(path.stem)[:TITLE_LENGTH]
+        return self._reach.sets.from_zip(path, title, owner=owner_of(request), most=self._most)
 
     def _new(self, request: Request) -> PictureSet:
-        return self._reach.sets.get(self._reach.sets.create(self._title(request)))
+        return self._reach.sets.get(self._reach.sets.create(self._title(request), owner=owner_of(request), most=self._most))
 
     def _add(self, request: Request) -> PictureSet:
         content = Path(fields.uploaded(request, "path")).read_bytes() if request.get("path") is not None else inline(request)
-        return self._reach.sets.add(self._id(request), fields.text(request, "klass", CLASS_LENGTH), content)
+        return self._reach.sets.add(self._id(request), self._class(request), content,
+                                    together=fields.flag(request, "together", default=False), most=self._most)
 
     def _drop(self, request: Request) -> PictureSet:
-        return self._reach.sets.drop(self._id(request), fields.text(request, "klass", CLASS_LENGTH), fields.whole(request, "index", MOST_INDEX))
+        index = fields.whole(request, "index", MOST_INDEX)
+        return self._reach.sets.drop(self._id(request), self._class(request), index)
 
     def _rename(self, request: Request) -> PictureSet:
         """Another name for a class, or without one another title for the set."""
         if request.get("klass") is None:
             return self._reach.sets.entitle(self._id(request), self._title(request))
-        return self._reach.sets.rename(self._id(request), fields.text(request, "klass", CLASS_LENGTH), fields.text(request, "title", CLASS_LENGTH))
+        return self._reach.sets.rename(self._id(request), self._class(request), fields.text(request, "title", CLASS_LENGTH))
 
     def _get(self, request: Request) -> PictureSet:
         return self._reach.sets.get(self._id(request))
@@ -60,13 +64,18 @@ class OwnPictures:
     def _id(self, request: Request) -> str:
         return fields.text(request, "set", 100)
 
+    def _class(self, request: Request) -> str:
+        return fields.text(request, "klass", CLASS_LENGTH)
+
     def _title(self, request: Request) -> str:
         return fields.text(request, "title", TITLE_LENGTH, default="")
 
     def _shown(self, found: PictureSet, small: bool) -> Answer:
         """A set as the page shows it, with `small` pictures of every class: the first ones, in the order of their numbers."""
         shown = {"id": found.id, "title": found.title, "classes": [[name, count] for name, count in found.classes.items()],
-                 **left_out(found.skipped), "pictures": found.pictures}
+                 "skipped": [fields.plain(line)[:200] for line in found.skipped], "skipped_count": found.skipped_count,
+                 "duplicates_count": found.duplicates_count, "pictures": found.pictures,
+                 "flatters": will_flatter(found.alike, found.pictures)}
         if small:
             each = max(1, min(THUMBNAILS, IN_ALL // max(1, len(found.classes))))
             shown["thumbnails"] = {name: [data_url(image, "JPEG") for image in self._reach.sets.thumbnails(found.id, name, each)]
@@ -74,14 +83,23 @@ class OwnPictures:
         return {"set": shown}
 
 
-def left_out(skipped: tuple[str, ...]) -> Answer:
-    """What a set's list of files left out says: the lines of those that are no pictures and how many there are, and apart from them how
-    many pictures were there already. The list's last line may say how many more files there were; which kind they are is not known."""
-    more = re.fullmatch(r"and (\d+) more", skipped[-1]) if skipped else None
-    listed = skipped[:-1] if more else skipped
-    other = [line for line in listed if not line.endswith(COUNTED_ONCE)]
-    return {"skipped": [fields.plain(line)[:200] for line in other], "skipped_count": len(other) + (int(more[1]) if more else 0),
-            "duplicates_count": len(listed) - len(other)}
+def owner_of(request: Request) -> str:
+    """What the ids of a browser's sets begin with; from its secret, which is not kept. Those without one have their place together."""
+    return hashlib.sha256(fields.text(request, "browser", 100, default="").encode()).hexdigest()[:OWNER]
+
+
+def will_flatter(alike: int, pictures: int) -> str:
+    """What near-copies in a set do to the accuracy of a run, said before it; nothing where there are none."""
+    if not alike:
+        return ""
+    return (f"{alike:,} of these {pictures:,} pictures {'is a near-copy of another' if alike == 1 else 'are near-copies of others'}: "
+            "some will be learned from and some used to check, so the accuracy will look better than it is.")
+
+
+def flatters(alike: int, pictures: int) -> str:
+    """The same beside the accuracy of a run."""
+    return (f"{alike:,} of its {pictures:,} pictures {'is a near-copy of another' if alike == 1 else 'are near-copies of others'}, "
+            "so this number looks better than it is.") if alike else ""
 
 
 def inline(request: Request) -> bytes:

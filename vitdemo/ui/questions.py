@@ -9,16 +9,16 @@ second at a time and is asked again until it is done.
 import base64
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vitdemo import answers, faithfulness, front, takehome
+from vitdemo import answers, faithfulness, features, front, takehome
 from vitdemo.checkpoint import Loaded
-from vitdemo.explain import explain, untrained
+from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.payload import payload
 from vitdemo.surgery import Surgery
-from vitdemo.ui import fields, operated, testing, words
+from vitdemo.ui import fields, operated, stock, testing, words
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.models import describe_box
 from vitdemo.ui.results import Gone, Kept, Results
@@ -26,7 +26,6 @@ from vitdemo.ui.slots import Busy, Slots
 from vitdemo.ui.testing import Jobs, Occlusion, Trial, Way
 
 log = logging.getLogger(__name__)
-RELATIVES = 4                                   # untrained twins and models without positions that are kept for all visitors together
 
 
 class Offspring(NamedTuple):
@@ -45,11 +44,9 @@ class Questions:
         self._box = box
         self._quick = threading.BoundedSemaphore(4)
         self._slots = Slots(working=2, waiting=6, patience=10)              # half of the page's threads
-        self._relatives: OrderedDict[tuple[int, str], tuple[Loaded, Loaded]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts}
-        self._long = {"relevance": self._relevance, "embedding": self._embedding, "twin": self._twin, "box": self._boxed,
-                      "surgery": self._surgery, "take": self._take}
+        self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity}
+        self._long = {"relevance": self._relevance, "colours": self._colours, "norms": self._norms, "embedding": self._embedding,
+                      "twin": self._twin, "box": self._boxed, "surgery": self._surgery, "take": self._take}
         self._in_slices = {"occlusion": self._occlusion, "test": self._test, "rank": self._rank}
 
     def ask(self, request: Any) -> Answer:
@@ -90,6 +87,28 @@ class Questions:
     def _facts(self, kept: Kept, request: Request) -> Answer:
         return answers.facts(kept.explanation)
 
+    def _similarity(self, kept: Kept, request: Request) -> Answer:
+        token = fields.token(request, kept.explanation)
+        return answers.similarity(kept.explanation, token, other=self._beside(request))
+
+    def _colours(self, kept: Kept, request: Request) -> Answer:
+        part = fields.choice(request, "part", features.PARTS, default=features.PARTS[0])
+        other = self._beside(request)
+        return kept.remember(("colours", part, request.get("beside")), lambda: answers.colours(kept.explanation, part, other=other))
+
+    def _norms(self, kept: Kept, request: Request) -> Answer:
+        return kept.remember("norms", lambda: answers.norms(kept.explanation))
+
+    def _beside(self, request: Request) -> Explanation | None:
+        """The result that a request sets beside its own, by that one's key."""
+        key = request.get("beside")
+        if key is not None and not isinstance(key, str):
+            raise RequestError(f"the field 'beside' must be the text that came with the other result, not {fields.brief(key)}")
+        try:
+            return None if key is None else self._results.get(key).explanation
+        except Gone:
+            raise RequestError("the result beside this one is no longer kept: look at its picture again") from None
+
     def _relevance(self, kept: Kept, request: Request) -> Answer:
         return answers.relevance(kept.explanation, fields.klass(request, kept.explanation))
 
@@ -102,7 +121,7 @@ class Questions:
 
     def _twin(self, kept: Kept, request: Request) -> Answer:
         def make() -> Offspring:
-            loaded = self._relative(kept.explanation.loaded, "untrained", untrained)
+            loaded = self._relative(kept.explanation.loaded, "untrained", untrained, stock.bytes_of(kept.explanation.loaded))
             made = kept.explanation.through(loaded)
             return Offspring(self._results.keep(made), {})
 
@@ -165,22 +184,16 @@ class Questions:
 
     def _take(self, kept: Kept, request: Request) -> Answer:
         kind = fields.choice(request, "kind", takehome.KINDS)
-        view = fields.view(request, kept.explanation)
+        view = fields.view(request, kept.explanation, fields.KINDS + fields.FEATURES)
         taken = takehome.take(kept.explanation, kind, view, opacity=fields.number(request, "opacity", 100, default=65) / 100,
                               colours=fields.choice(request, "colours", front.COLOURS, default=front.COLOURS[0]),
                               own_scale=fields.flag(request, "own_scale", default=False))
         return {"name": taken.name, "type": taken.type, "data": base64.b64encode(taken.data).decode()}
 
-    def _relative(self, loaded: Loaded, name: str, make: Callable[[Loaded], Loaded]) -> Loaded:
-        """A model made from another one, kept for the next who asks; all visitors together get one."""
-        key = id(loaded), name
-        with self._lock:
-            if key not in self._relatives or self._relatives[key][0] is not loaded:
-                self._relatives[key] = loaded, make(loaded)
-            self._relatives.move_to_end(key)
-            while len(self._relatives) > RELATIVES:
-                self._relatives.popitem(last=False)
-            return self._relatives[key][1]
+    def _relative(self, loaded: Loaded, name: str, make: Callable[[Loaded], Loaded], size: int = 0) -> Loaded:
+        """A model of `size` bytes of its own made from another one, kept with all others; all visitors together get one."""
+        found = self._results.stock.get((loaded.model, name), lambda: make(loaded), size)
+        return replace(found, preprocessing=loaded.preprocessing)           # whoever asked first may have looked at another size
 
 
 def _way(kept: Kept, request: Request) -> Way:

@@ -1,5 +1,5 @@
-"""The fair race: two runs, or two each over three seeds, that differ in one thing; what it takes is said first, who won is said at the end."""
-
+"""The fair race: two runs, or two each over three seeds, that differ in one thing; what it takes is said first, who won is said at the
+end."""
 
 from vitdemo import races, settings
 from vitdemo.cnn import vit_parameters
@@ -58,8 +58,8 @@ class Racing:
     def _allow(self, plans: list[Plan], source: Source, minutes: float) -> None:
         owner = self._reach.owner
         if owner.public and len(plans) * minutes > 2 * owner.max_minutes:
-            raise RequestError(f"on this host a race may take {2 * owner.max_minutes:g} minutes in all, not {len(plans)} runs of {minutes:g}: "
-                               "choose shorter runs or one seed")
+            raise RequestError(f"on this host a race may take {2 * owner.max_minutes:g} minutes in all, not {len(plans)} runs of "
+                               f"{minutes:g}: choose shorter runs or one seed")
         for made in plans:
             vit = made.vit.with_(classes=source.classes)
             parameters = vit_parameters(vit)
@@ -79,7 +79,8 @@ def said(runs: int, minutes: float, total: float) -> str:
 
 
 def row(folder: RunFolder) -> Answer:
-    """How one run of a race stands; its accuracy is that of its last look, not of its best, which would favour whoever is looked at more."""
+    """How one run of a race stands; its accuracy is that of its last look, not of its best, which would favour whoever is looked at
+    more."""
     status, race = folder.status(), folder.config().get("race")
     race = race if isinstance(race, dict) else {}
     looks = [record for record in folder.steps() if isinstance(record.get("accuracy"), float)]
@@ -93,4 +94,5 @@ def verdict(entries: list[Answer]) -> Answer:
     """Who won, or why nobody can say."""
     if any(entry["state"] != "finished" or not entry["n"] for entry in entries) or {entry["side"] for entry in entries} != {"a", "b"}:
         return {"winner": None, "difference": None, "noise": None, "sentence": words.NO_VERDICT}
-    return races.verdict([(entry["side"], entry["seed"], entry["accuracy"], entry["n"]) for entry in entries], entries[0]["kind"] or "")._asdict()
+    results = [(entry["side"], entry["seed"], entry["accuracy"], entry["n"]) for entry in entries]
+    return races.verdict(results, entries[0]["kind"] or "")._asdict()

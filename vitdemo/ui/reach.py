@@ -25,12 +25,14 @@ class Source(NamedTuple):
     pictures: int                   # to learn from and to check with
     classes: int
     tested: int = 0                 # in its test part
+    alike: int = 0                  # of all of them, near-copies of others
     note: str = ""                  # what has to be fetched first
 
 
-KNOWN = {"cifar10": Source("cifar10", "CIFAR-10: ten kinds of things", "cifar10", 50_000, 10, 10_000, words.NOT_LOCAL_CIFAR10),
-         "mnist": Source("mnist", "MNIST: handwritten digits", "mnist", 60_000, 10, 10_000, words.NOT_LOCAL_MNIST)}
-BUDGETS = {"minutes": ("minute", "minutes", "of"), "epochs": ("pass", "passes", "over"), "steps": ("step", "steps", "of")}      # a run's length in words
+KNOWN = {"cifar10": Source("cifar10", "CIFAR-10: ten kinds of things", "cifar10", 50_000, 10, 10_000, note=words.NOT_LOCAL_CIFAR10),
+         "mnist": Source("mnist", "MNIST: handwritten digits", "mnist", 60_000, 10, 10_000, note=words.NOT_LOCAL_MNIST)}
+# a run's length in words
+BUDGETS = {"minutes": ("minute", "minutes", "of"), "epochs": ("pass", "passes", "over"), "steps": ("step", "steps", "of")}
 
 
 class Start(NamedTuple):
@@ -70,7 +72,8 @@ class Reach:
         if name in KNOWN:
             return KNOWN[name]._replace(note="" if data.is_local(name) else KNOWN[name].note)
         found = self.sets.get(name)
-        return Source(name, found.title or words.OWN_PICTURES, str(self.sets.path(name)), found.pictures - found.tested, len(found.classes), found.tested)
+        return Source(name, found.title or words.OWN_PICTURES, str(self.sets.path(name)), found.pictures - found.tested, len(found.classes),
+                      found.tested, found.alike)
 
     def start(self, request: dict[str, Any]) -> Start | None:
         """The model that a request names under "start": "box", a run, or none."""

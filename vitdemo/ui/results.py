@@ -1,5 +1,5 @@
 """Where answers are kept for the questions that come after: one bounded store for all visitors, each answer under a key that nobody
-can guess."""
+can guess. No answer keeps a model of the stock in memory: the model is recalled when a question needs it."""
 
 import secrets
 import threading
@@ -11,8 +11,11 @@ from typing import Any, TypeVar
 from PIL import Image
 from torch import Tensor
 
+from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation
 from vitdemo.geometry import Geometry
+from vitdemo.runs import RunError
+from vitdemo.ui.stock import Origin, Recalled, Stock
 
 LIMIT_BYTES = 256 * 2**20
 LONGEST_SIDE = 1600                             # of a kept picture, in pixels: more than any view of it shows
@@ -22,7 +25,7 @@ T = TypeVar("T")
 
 
 class Gone(ValueError):
-    """There is no result under this key: it had to make room for newer ones, or there never was one."""
+    """There is no result under this key, as it had to make room for newer ones or there never was one; or its model is gone for good."""
 
 
 @dataclass(eq=False)
@@ -53,11 +56,23 @@ class Kept:
         with self._lock:
             self._remembered.pop(name, None)
 
+    def forget_all(self) -> None:
+        """Let go of everything that was worked out; some of it holds this very result."""
+        with self._lock:
+            self._remembered.clear()
+
+    def held(self) -> Loaded:
+        """The model itself, which stays in memory while the caller holds it. Raises Gone."""
+        loaded = self.explanation.loaded
+        return loaded.model.loaded() if isinstance(loaded.model, Recalled) else loaded
+
 
 class Results:
-    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels (models are shared and do not count). Thread-safe."""
+    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels. Models are shared and do not count; those of `stock` are
+    not held, any other (the one in the box) is. Thread-safe."""
 
-    def __init__(self, limit_bytes: int = LIMIT_BYTES):
+    def __init__(self, limit_bytes: int = LIMIT_BYTES, stock: Stock | None = None):
+        self.stock = Stock(limit_bytes) if stock is None else stock
         self._limit = limit_bytes
         self._bytes = 0
         self._lock = threading.Lock()
@@ -66,7 +81,7 @@ class Results:
     def keep(self, explanation: Explanation, *, stays: bool = False) -> str:
         """Keep a compact copy of `explanation`; the key to ask for it. The newest one is kept whatever its size, one that `stays` for
         good."""
-        smaller = compact(explanation)
+        smaller = compact(replace(explanation, loaded=self._released(explanation.loaded)))
         entry, key = Kept(smaller, size_of(smaller), stays), secrets.token_urlsafe(16)
         with self._lock:
             self._kept[key] = entry
@@ -74,7 +89,9 @@ class Results:
             for old in [name for name, kept in self._kept.items() if not kept.stays and name != key]:       # the least recently used first
                 if self._bytes <= self._limit:
                     break
-                self._bytes -= self._kept.pop(old).size
+                given_way = self._kept.pop(old)
+                given_way.forget_all()
+                self._bytes -= given_way.size
         return key
 
     def get(self, key: str) -> Kept:
@@ -84,6 +101,16 @@ class Results:
                 raise Gone("this result is no longer kept: please upload the picture again")
             self._kept.move_to_end(key)
             return self._kept[key]
+
+    def _released(self, loaded: Loaded) -> Loaded:
+        origin = self.stock.origin(loaded.model)
+        return loaded if origin is None else replace(loaded, model=Recalled(loaded.model, origin, self._recall))
+
+    def _recall(self, origin: Origin) -> Loaded:
+        try:
+            return self.stock.get(*origin)
+        except RunError as error:
+            raise Gone(str(error)) from None
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -34,8 +34,8 @@ def check_disk(parameters: int, most: int) -> None:
     """Raises RequestError where one run's weights, with its optimizer's state, would take too much of the `most` bytes of all runs."""
     kept = PER_PARAMETER * parameters
     if 0 < most * OF_THE_DISK < kept:
-        raise RequestError(f"this run would keep about {kept / 1e6:,.0f} MB on the disk and a run here may keep {most * OF_THE_DISK / 1e6:,.0f}: "
-                           "choose a smaller model")
+        raise RequestError(f"this run would keep about {kept / 1e6:,.0f} MB on the disk and a run here may keep "
+                           f"{most * OF_THE_DISK / 1e6:,.0f}: choose a smaller model")
 
 
 def memory() -> int:

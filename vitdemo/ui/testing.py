@@ -76,7 +76,8 @@ class Jobs:
         return [job.result for job in self._jobs.values()]
 
     def work(self) -> None:
-        """Go on for about SLICE seconds. A job that fails is forgotten, so that the next call starts it afresh."""
+        """Go on for about SLICE seconds, the model in memory. A job that fails is forgotten, so that the next call starts it afresh."""
+        _held = self._kept.held()                                           # it may have to be loaded, which counts as no work
         until = time.monotonic() + SLICE
         for name, job in self._jobs.items():
             if job.finished:

@@ -25,7 +25,6 @@ button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 .gradio-container { max-width: 1480px !important; width: 100%; margin: 0 auto; overflow: clip !important; }
 .vd-head h1 { margin: 0; font-size: 1.6rem; font-weight: 700; }
 .vd-head p { margin: 0.1rem 0 0; color: var(--body-text-color-subdued); }
-#vd-back { width: auto; align-self: flex-start; flex: none; }
 .vd-small p, .vd-small { font-size: 0.92rem; color: var(--body-text-color-subdued); }
 #vd-examples .grid-wrap { height: auto !important; max-height: none !important; min-height: 0 !important; overflow: visible !important; padding: 0 !important; }
 #vd-examples .grid-container { grid-template-columns: repeat(4, minmax(0, 1fr)) !important; gap: 6px !important; padding: 40px 8px 8px !important; }
@@ -38,6 +37,6 @@ button[role="tab"][aria-selected="true"] { color: var(--vd-accent) !important; }
 }
 @media (max-width: 600px) {
   .gradio-container .main.fillable { padding: 12px 14px !important; }
-  #vd-viewer .html-container, #vd-lab .html-container { padding: 0 !important; }
+  #vd-viewer .html-container, #vd-lab .html-container, #vd-model .html-container { padding: 0 !important; }
 }
 """

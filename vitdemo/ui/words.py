@@ -20,7 +20,8 @@ MODEL_NAMED = "The model {name}"
 A_MODEL = "A model of yours"
 MODEL_OF_RUN = "The model you trained"
 MODEL_RECORDED = "The model of the recorded run"
-BACK_TO_BOX = "Back to the model in the box"
+NO_CLASSES = "none: it was trained without a head, so it names nothing"
+FETCH_CANCELLED = "The download was stopped; what had arrived is kept for the next time."
 RUN_MODEL_GONE = "The weights of that run are no longer there: train again, or go on with the model in the box."
 
 TRAIN_OFF = "Training is switched off on this host. Run the program on your own computer to train (see About)."
@@ -62,7 +63,8 @@ nobody and sets no cookie.
   checkpoint that you load is kept as a run. Runs {runs}
 - **Who sees what:** runs and sets have long random names; whoever knows one can see, use and delete what it stands for. No page lists those of others.
 - **Your browser** remembers, in its local storage: the names of your runs and of your own sets with their titles, which run was shown last, the
-  race you began with your vote, and a random secret by which the program knows that two tabs are the same browser. Clearing the site's data in the
+  race you began with your vote, and a random secret by which the program knows that two tabs are the same browser, and how much room its
+  sets take. Clearing the site's data in the
   browser removes all of it.
 """
 KEPT_HOURS = "are deleted {hours:g} hours after {since}, or when you delete them."

@@ -1,20 +1,27 @@
-// The browser's half of the training lab: one function of (element, props, server, watch, trigger, upload), its parts joined in the order of
-// their names, each part but this one closed in its own (() => { ... })(). The truth about a run is on the server's disk; here it is only asked
-// for, once a second, and only what is new travels. Whatever was sent by anybody is written as text nodes and canvas pixels, never as markup.
+// The browser's half of the training lab: one function of (element, props, server, watch, trigger, upload), its parts joined in the order
+// of their names, each part but this one closed in its own (() => { ... })(). The truth about a run is on the server's disk; here it is
+// only asked for, once a second, and only what is new travels. Whatever was sent by anybody is written as text nodes and canvas pixels,
+// never as markup.
 const root = element.querySelector(".vl");
 const $ = (name) => root.querySelector(".vl-" + name);
 const look = { opacity: 65, colours: "cividis" };                        // how maps are drawn, for the shared painting
 
 // The run on show. `follow` is the server's last answer about it, `index` the frame of the film that is on show, -1 before the first.
-const lab = { id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, left: { line: "", names: [] }, hello: null, index: -1 };
+// `flatters` is what is to be said beside its accuracy, if anything.
+const lab = {
+  id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {},
+  left: { line: "", names: [] }, flatters: "",
+  hello: null, index: -1,
+};
 
-const MOST_RUNS = 50, OWN = "vitdemo-runs", SHOWN = "vitdemo-shown", SECRET = "vitdemo-browser";
+const SHOWN = "vitdemo-shown";
 const listeners = {};
 
-// Events: "hello" (what this host offers), "run" (another run is on show, or none: `lab` was emptied), "news" ({ rows, frames } that are new;
-// `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show),
+// Events: "hello" (what this host offers), "run" (another run is on show, or none: `lab` was emptied), "news" ({ rows, frames } that are
+// new; `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show),
 // "look" (opacity or colours of maps changed), "form" (the form of a new run changed),
-// "start-from" (what the form should hold: any of { data, dataTitle, start, title or startTitle of that, freeze, minutes, preset, model, changes }).
+// "start-from" (what the form should hold: any of { data, dataTitle, start, title or startTitle of that, freeze, minutes, preset, model,
+// changes }).
 function on(event, act) {
   (listeners[event] ??= []).push(act);
 }
@@ -29,43 +36,19 @@ async function ask(request) {
   for (let turn = 1; ; turn++) {
     const answer = await Promise.resolve(server.ask(request)).catch(() => null);          // Gradio gives nothing where the network fails
     if (answer && !answer.error) return answer;
-    if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }      // a whole class asks at once: stand in line
-    throw Object.assign(new Error(answer ? answer.error : "The server does not answer: is the program still running, and the network there?"), { answer });
+    // a whole class asks at once: stand in line
+    if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }
+    throw Object.assign(new Error(answer ? answer.error :
+      "The server does not answer: is the program still running, and the network there?"), { answer });
   }
 }
 
 const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
 
-// The runs of this browser, newest first. Whoever knows an id may see the run, so the list never leaves the browser but in questions.
-const mine = {
-  list() {
-    try {
-      const known = JSON.parse(localStorage.getItem(OWN) ?? "[]");
-      return Array.isArray(known) ? known.filter((id) => typeof id === "string").slice(0, MOST_RUNS) : [];
-    } catch { return kept.runs ?? []; }                                    // storage may be forbidden: then the list lasts as long as the page
-  },
-  add(id) { store([id, ...mine.list().filter((known) => known !== id)].slice(0, MOST_RUNS)); },
-  remove(id) { store(mine.list().filter((known) => known !== id)); },
-  // What says whose a new run is: the list, and a secret of this browser's, so that two tabs with an empty list do not both start one.
-  known() {
-    try {
-      if (!localStorage.getItem(SECRET)) localStorage.setItem(SECRET, [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
-      return [localStorage.getItem(SECRET), ...mine.list()].slice(0, MOST_RUNS);
-    } catch { return mine.list(); }
-  },
-};
-const kept = {};
+mine.changed((runs) => emit("runs", runs));
 
-function store(runs) {
-  kept.runs = runs;
-  try { localStorage.setItem(OWN, JSON.stringify(runs)); } catch { /* see `list` */ }
-  emit("runs", runs);
-}
-
-window.addEventListener("storage", (event) => { if (event.key === OWN && root.isConnected) emit("runs", mine.list()); });
-
-// A titled part of the page that can be folded away. place: "setup" (before a run, out of sight while one is shown), "run", or "runs" (always
-// there, further down). In "run", `column` says where: "top", "main" and "side" beside each other, or "under" over the whole width.
+// A titled part of the page that can be folded away. place: "setup" (before a run, out of sight while one is shown), "run", or "runs"
+// (always there, further down). In "run", `column` says where: "top", "main" and "side" beside each other, or "under" over the whole width.
 // Gives { box, head, body }; `box.open` is whether it is unfolded, `box.hidden` whether it is there at all.
 function section(place, order, title, line, { open = place === "run", column = "under" } = {}) {
   const name = make("span", { class: "vl-title", role: "heading", "aria-level": 3, text: title });
@@ -125,16 +108,19 @@ const openInExplore = (run) => trigger("select", { run });
 
 const counted = (count, name) => count.toLocaleString("en") + " " + name + (count === 1 ? "" : name.endsWith("s") ? "es" : "s");
 
-// What a run or a set left out, as the server tells it: one line that says how many files and how many pictures that were there already, empty
-// where nothing was; and the names or reasons of the first files.
+// What a run or a set left out, as the server tells it: one line that says how many files and how many pictures that were there already,
+// empty where nothing was; and the names or reasons of the first files.
 function leftOut({ skipped = [], skipped_count: count = skipped.length, duplicates_count: twice = 0 } = {}) {
   const parts = [count && counted(count, "file") + (count === 1 ? " was" : " were") + " left out",
-    twice && counted(twice, "picture") + (twice === 1 ? " that was" : " that were") + " there already " + (twice === 1 ? "is" : "are") + " counted once"];
-  return { line: parts.filter(Boolean).join("; "), names: [...skipped, ...(count > skipped.length ? ["and " + (count - skipped.length).toLocaleString("en") + " more"] : [])] };
+    twice && counted(twice, "picture") + (twice === 1 ? " that was" : " that were") + " there already " +
+    (twice === 1 ? "is" : "are") + " counted once"];
+  return { line: parts.filter(Boolean).join("; "),
+    names: [...skipped, ...(count > skipped.length ? ["and " + (count - skipped.length).toLocaleString("en") + " more"] : [])] };
 }
 
 // What the places of a run's life are called.
-const STATE_NAMES = { queued: "Waiting", starting: "Getting ready", running: "Training", finished: "Finished", stopped: "Stopped", failed: "Failed" };
+const STATE_NAMES = { queued: "Waiting", starting: "Getting ready", running: "Training", finished: "Finished",
+  stopped: "Stopped", failed: "Failed" };
 
 const clock = (seconds) => {
   const s = Math.max(0, Math.round(seconds)), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");

@@ -10,7 +10,9 @@ let choose, lookNow;
     asking = false;
     lost = 0;
     offsets = { log: 0, film: 0 };
-    Object.assign(lab, { id, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {}, left: leftOut(), index: -1 });
+    const nothing = { follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {},
+      left: leftOut(), flatters: "" };
+    Object.assign(lab, nothing, { id, index: -1 });
     try { localStorage.setItem(SHOWN, id ?? ""); } catch { /* then a refresh begins with the newest run */ }
     root.dataset.state = id ? "run" : "none";
     $("run").hidden = !id;
@@ -48,7 +50,8 @@ let choose, lookNow;
       if (lab.id !== id) return null;
       if (!list || list.gone?.includes(id)) { if (list) mine.remove(id); choose(null); say(failure.message, true); return null; }
     }
-    if (lost++ === 0) say(failure.answer ? failure.message : "The server does not answer. A run goes on without this page, which asks again by itself.", true);
+    if (lost++ === 0) say(failure.answer ? failure.message :
+      "The server does not answer. A run goes on without this page, which asks again by itself.", true);
     return Math.min(SLOWEST, EVERY * 2 ** Math.min(lost, 3));
   }
 
@@ -58,7 +61,10 @@ let choose, lookNow;
     const again = [join(lab.rows, rows), join(lab.frames, frames)].some(Boolean);
     offsets = { log: answer.log ?? offsets.log, film: answer.film ?? offsets.film };
     if (answer.scene) lab.scene = answer.scene;
-    Object.assign(lab, { follow: answer, status: answer.status, plan: answer.plan ?? lab.plan, test: answer.test ?? lab.test, can: answer.can ?? {}, left: answer.skipped ? leftOut(answer) : lab.left });
+    Object.assign(lab, {
+      follow: answer, status: answer.status, plan: answer.plan ?? lab.plan, test: answer.test ?? lab.test, can: answer.can ?? {},
+      left: answer.skipped ? leftOut(answer) : lab.left, flatters: answer.flatters ?? lab.flatters,
+    });
     emit("status", lab.status);
     if (rows.length || frames.length || again) emit("news", { rows, frames, again });
     if (live || lab.index >= lab.frames.length) setIndex(lab.frames.length - 1);
@@ -78,5 +84,6 @@ let choose, lookNow;
   window.addEventListener("focus", () => { if (root.isConnected) lookNow(); });
   window.addEventListener("online", () => { if (root.isConnected) lookNow(); });
   let width = 0;
-  new ResizeObserver(([entry]) => { if (!width && entry.contentRect.width) lookNow(); width = entry.contentRect.width; }).observe(root);      // the tab is opened
+  // the tab is opened
+  new ResizeObserver(([entry]) => { if (!width && entry.contentRect.width) lookNow(); width = entry.contentRect.width; }).observe(root);
 })();

@@ -1,23 +1,29 @@
-// "You have 3 minutes": one number, one button, and what this machine can do in that time. Everything else about a new run is in `form`, which
-// the part after this one fills; `null` stands for what the server proposes.
-const form = { unit: "minutes", amount: 3, data: null, preset: null, model: null, start: "", freeze: false, title: "", film: [], changes: {}, startTitle: "" };
+// "You have 3 minutes": one number, one button, and what this machine can do in that time. Everything else about a new run is in `form`,
+// which the part after this one fills; `null` stands for what the server proposes.
+const form = { unit: "minutes", amount: 3, data: null, preset: null, model: null, start: "", freeze: false, title: "", film: [],
+  changes: {}, startTitle: "" };
 const UNITS = { minutes: ["You have", "minutes."], epochs: ["Train for", "passes over the pictures."], steps: ["Take", "steps."] };
-const setup = { offer: null };                                            // the server's last proposal; `fill`, `change`, `wish` for the other part
+// the server's last proposal; `fill`, `change`, `wish` for the other part
+const setup = { offer: null };
 
 (() => {
   const first = make("span"), unit = make("span");
-  const amount = make("input", { class: "vl-amount", type: "text", inputmode: "decimal", autocomplete: "off", maxlength: 6, "aria-describedby": "vl-refusal", oninput: () => typed() });
+  const amount = make("input", { class: "vl-amount", type: "text", inputmode: "decimal", autocomplete: "off", maxlength: 6,
+    "aria-describedby": "vl-refusal", oninput: () => typed() });
   const go = make("button", { type: "submit", class: "vl-primary vl-go", text: "Start training" });
-  const slider = make("input", { class: "vl-minutes", type: "range", min: 1, max: 60, step: 1, "aria-label": "Minutes, as a slider", oninput: () => { amount.value = slider.value; typed(); } });
+  const slider = make("input", { class: "vl-minutes", type: "range", min: 1, max: 60, step: 1, "aria-label": "Minutes, as a slider",
+    oninput: () => { amount.value = slider.value; typed(); } });
   const ends = make("span", { class: "vl-hint vl-number" });
   const slide = make("div", { class: "vl-minutes-row" }, make("span", { class: "vl-hint", text: "1" }), slider, ends);
   const refusal = make("p", { id: "vl-refusal", class: "vl-trouble", role: "alert" });
   const offer = make("p", { class: "vl-offer", "aria-live": "polite" });
-  const about = make("span"), other = make("button", { type: "button", class: "vl-link", text: "Choose other pictures", onclick: () => setup.pictures() });
+  const about = make("span"),
+    other = make("button", { type: "button", class: "vl-link", text: "Choose other pictures", onclick: () => setup.pictures() });
   const back = make("button", { type: "button", class: "vl-button", text: "Back to your run", onclick: () => choose(before) });
   const sentence = make("label", { class: "vl-sentence" }, first, amount, unit);
   const hero = make("form", { class: "vl-hero", novalidate: true, onsubmit: (event) => { event.preventDefault(); start(); } },
-    make("div", { class: "vl-ask" }, sentence, go), refusal, slide, offer, make("p", { class: "vl-hint" }, about, " ", other), make("div", { class: "vl-row" }, back));
+    make("div", { class: "vl-ask" }, sentence, go), refusal, slide, offer, make("p", { class: "vl-hint" }, about, " ", other),
+    make("div", { class: "vl-row" }, back));
   let asked = 0, waiting = 0, before = null;
 
   put($("setup"), 10, hero);
@@ -28,7 +34,8 @@ const setup = { offer: null };                                            // the
     const wrong = minutes ? !(value > 0 && value <= most) : !(Number.isInteger(value) && value > 0);
     amount.setAttribute("aria-invalid", String(wrong));
     refusal.textContent = !wrong ? "" : minutes
-      ? (value > most ? "Runs on this computer may take up to " + most + " minutes: give a smaller number." : "Give the minutes as a number up to " + most + ", such as 3 or 3.5.")
+      ? (value > most ? "Runs on this computer may take up to " + most + " minutes: give a smaller number." :
+        "Give the minutes as a number up to " + most + ", such as 3 or 3.5.")
       : "Give a whole number of " + (form.unit === "epochs" ? "passes" : "steps") + ", 1 or more.";
     return wrong ? null : value;
   }
@@ -55,7 +62,8 @@ const setup = { offer: null };                                            // the
   // What a run is asked to be, in the server's words.
   setup.wish = () => ({
     preset: form.preset ?? setup.offer?.preset ?? lab.hello.presets.find((one) => one.name === "class")?.name ?? lab.hello.presets[0].name,
-    ...(form.model ? { model: form.model } : {}), data: form.data, [form.unit]: form.amount, changes: form.changes, start: form.start, freeze: form.freeze,
+    ...(form.model ? { model: form.model } : {}), data: form.data, [form.unit]: form.amount, changes: form.changes,
+    start: form.start, freeze: form.freeze,
   });
 
   // After every change of the form: a little later, because people type, the proposal is asked for again.
@@ -73,14 +81,18 @@ const setup = { offer: null };                                            // the
     slide.hidden = form.unit !== "minutes" || lab.hello.max_minutes < 2;
     slider.value = form.amount;
     go.textContent = form.start ? "Start fine-tuning" : "Start training";
-    const data = lab.hello.data.find((one) => one.name === form.data), title = (data?.title ?? form.data).replace(": ", ", "), given = [form.start ? "It learns from " + title : "A Vision Transformer with random weights learns from " + title + ", while you watch"];
+    const data = lab.hello.data.find((one) => one.name === form.data), title = (data?.title ?? form.data).replace(": ", ", "),
+      given = [form.start ? "It learns from " + title :
+        "A Vision Transformer with random weights learns from " + title + ", while you watch"];
     if (data && !data.here && data.note) given.push(data.note);
-    if (form.start) given.push("It begins with " + (form.startTitle || "a trained model") + (form.freeze ? ", whose encoder stays as it is" : ""));
+    if (form.start)
+      given.push("It begins with " + (form.startTitle || "a trained model") + (form.freeze ? ", whose encoder stays as it is" : ""));
     about.textContent = given.map((text) => text.replace(/\.?$/, ".")).join(" ");
     back.hidden = !before;
   };
 
-  const request = () => ({ question: "offer", minutes: form.amount, data: form.data, ...(form.preset ? { preset: form.preset } : {}), ...(form.model ? { model: form.model } : {}), changes: form.changes, start: form.start, freeze: form.freeze });
+  const request = () => ({ question: "offer", minutes: form.amount, data: form.data, ...(form.preset ? { preset: form.preset } : {}),
+    ...(form.model ? { model: form.model } : {}), changes: form.changes, start: form.start, freeze: form.freeze });
 
   // Asks for a proposal once. The recipe comes at once, the rest when the pace of this computer was measured.
   async function suggest() {
@@ -110,14 +122,18 @@ const setup = { offer: null };                                            // the
     go.disabled = true;
     refusal.textContent = "";
     try {
-      if (form.unit === "minutes" && setup.offer?.about !== JSON.stringify(request())) await suggest();       // somebody was quicker than the proposal
+      // somebody was quicker than the proposal
+      if (form.unit === "minutes" && setup.offer?.about !== JSON.stringify(request())) await suggest();
       const film = [];
       for (const { file } of form.film) film.push((await upload(file)).path);
       const { run } = await ask({ question: "start", ...setup.wish(), film, title: form.title, mine: mine.known() });
       mine.add(run);
       choose(run);
       root.scrollIntoView({ block: "start" });
-    } catch (failure) { refusal.textContent = failure.answer === undefined ? "One of the pictures for the film could not be uploaded: take it away, or try again." : failure.message; }
+    } catch (failure) {
+      refusal.textContent = failure.answer === undefined ?
+        "One of the pictures for the film could not be uploaded: take it away, or try again." : failure.message;
+    }
     go.disabled = false;
   }
 
@@ -143,7 +159,8 @@ const setup = { offer: null };                                            // the
     const { minutes, title, ...rest } = wanted;
     Object.assign(form, { start: "", startTitle: title ?? "", freeze: false, changes: {}, preset: null, model: null }, rest);
     if (minutes) setup.length("minutes", minutes);
-    if (form.dataTitle && form.data && !lab.hello.data.some((one) => one.name === form.data)) lab.hello.data.push({ name: form.data, title: form.dataTitle, here: true, note: "" });
+    if (form.dataTitle && form.data && !lab.hello.data.some((one) => one.name === form.data))
+      lab.hello.data.push({ name: form.data, title: form.dataTitle, here: true, note: "" });
     if (lab.id) choose(null); else { setup.fill(); setup.change(); }
     hero.scrollIntoView({ block: "nearest" });
     amount.focus();

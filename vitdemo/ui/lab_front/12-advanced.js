@@ -1,25 +1,31 @@
-// Everything else about a new run, out of the way until somebody asks: pictures, recipe, what to begin with, and every setting with its one line.
+// Everything else about a new run, out of the way until somebody asks: pictures, recipe, what to begin with, and every setting
+// with its one line.
 (() => {
   const { box, body, head } = section("setup", 20, "Advanced", "other pictures, known recipes, fine-tuning, and every setting");
   const changed = make("span", { class: "vl-hint" });
   head.append(changed);
-  const block = (title, line, ...things) => make("section", { class: "vl-block" }, make("h4", { text: title }), make("p", { class: "vl-hint", text: line }), ...things);
+  const block = (title, line, ...things) => make("section", { class: "vl-block" }, make("h4", { text: title }),
+    make("p", { class: "vl-hint", text: line }), ...things);
   const act = () => { setup.fill(); setup.change(); };
 
   const data = make("select", { "aria-label": "Pictures to learn from", onchange: () => { form.data = data.value; act(); } });
   const dataNote = make("p", { class: "vl-hint" });
   const units = make("div", { class: "vl-row", role: "group", "aria-label": "The length is counted in" },
-    ...[["minutes", "minutes"], ["epochs", "passes (epochs)"], ["steps", "steps"]].map(([name, text]) => make("button", { type: "button", class: "vl-chip", "data-unit": name, text, onclick: () => setUnit(name) })));
+    ...[["minutes", "minutes"], ["epochs", "passes (epochs)"], ["steps", "steps"]].map(([name, text]) => make("button",
+      { type: "button", class: "vl-chip", "data-unit": name, text, onclick: () => setUnit(name) })));
   const recipes = make("div", { class: "vl-recipes", role: "radiogroup", "aria-label": "Recipe" });
   const size = make("select", { "aria-label": "Model size", onchange: () => { form.model = size.value || null; act(); } });
   const sizeNote = make("p", { class: "vl-hint" });
-  const begin = make("select", { "aria-label": "Begin with", onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; byRecipe = false; act(); } });
+  const begin = make("select", { "aria-label": "Begin with",
+    onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; byRecipe = false; act(); } });
   const freeze = make("input", { type: "checkbox", onchange: () => { form.freeze = freeze.checked; act(); } });
   const freezeRow = make("label", {}, freeze, "Keep its encoder frozen: only the new head learns");
-  const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": "Name of the run", placeholder: "for your own list", oninput: () => { form.title = title.value.trim(); } });
+  const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": "Name of the run",
+    placeholder: "for your own list", oninput: () => { form.title = title.value.trim(); } });
   const groups = make("div", { class: "vl-groups" });
   const verdict = make("p", { class: "vl-checked", role: "status" });
-  const reset = make("button", { type: "button", class: "vl-button", text: "Back to the recipe", onclick: () => { form.changes = {}; buildSettings(); act(); } });
+  const reset = make("button",
+    { type: "button", class: "vl-button", text: "Back to the recipe", onclick: () => { form.changes = {}; buildSettings(); act(); } });
   const go = make("button", { type: "button", class: "vl-primary", text: "Start with these settings", onclick: () => setup.start() });
   let asked = 0, waiting = 0, fields = [], byRecipe = false;              // byRecipe: nobody but the recipe chose what to begin with
 
@@ -27,7 +33,8 @@
   const lengths = block("How long", "The clock is fairest for a lesson; passes and steps make runs comparable.", units);
   body.classList.add("vl-advanced");
   body.append(make("div", { class: "vl-blocks" }, block("Pictures", "What it learns to tell apart.", data, dataNote), lengths,
-    block("Begin with", "Random weights learn from nothing; a trained encoder with a fresh head needs few pictures (fine-tuning).", begin, freezeRow),
+    block("Begin with", "Random weights learn from nothing; a trained encoder with a fresh head needs few pictures (fine-tuning).", begin,
+      freezeRow),
     block("Name", "How the run is called in your list.", title)),
     block("Recipe", "Settings that belong together. What somebody else reports and what was measured here are told apart.", recipes),
     shape,
@@ -60,17 +67,20 @@
 
   function recipe(name, title_, about, facts) {
     const radio = make("input", { type: "radio", name: "vl-recipe", value: name, onchange: () => choosePreset(name) });
-    return make("label", { class: "vl-recipe" }, radio, make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }),
+    return make("label", { class: "vl-recipe" }, radio,
+      make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }),
       ...facts.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })))));
   }
 
-  const measured = ({ threads, accuracy, n, seconds, images_per_second: speed }) => percent(accuracy) + " of test pictures right after " + clock(seconds) + " with " + threads + (threads === 1 ? " thread" : " threads") +
+  const measured = ({ threads, accuracy, n, seconds, images_per_second: speed }) =>
+    percent(accuracy) + " of test pictures right after " + clock(seconds) + " with " + threads + (threads === 1 ? " thread" : " threads") +
     ", " + Math.round(speed) + " images/s (" + (n === 1 ? "one run" : "mean of " + n + " runs") + ")";
 
   function buildRecipes(hello) {
     const auto = recipe("", "The one that fits your time", "Chosen by the program from what this computer manages.", []);
     recipes.replaceChildren(auto, ...hello.presets.map((one) => recipe(one.name, one.title ?? one.name, one.about, [
-      ...(one.source ? [["Source", one.source]] : []), ...(typeof one.reported === "number" ? [["Reported", percent(one.reported) + " of test pictures right (by the source, not by us)"]] : []),
+      ...(one.source ? [["Source", one.source]] : []), ...(typeof one.reported === "number" ?
+        [["Reported", percent(one.reported) + " of test pictures right (by the source, not by us)"]] : []),
       ...(one.measured ?? []).map((row) => ["Measured", measured(row)]),
       ...(one.note ? [["Note", one.note]] : [])])));
   }
@@ -80,28 +90,37 @@
     const list = spec.kind === "list", free = ["number", "whole", "list"].includes(spec.kind), name = spec.name.replaceAll("_", " ");
     const given = spec.kind === "switch" ? [[true, "on"], [false, "off"]] : (spec.choices ?? []).map((value) => [value, String(value)]);
     const wrong = make("span", { class: "vl-trouble", role: "alert" });
-    const input = free ? make("input", { type: "text", inputmode: list ? "text" : "decimal", class: "vl-number", "aria-label": name, autocomplete: "off", maxlength: list ? 80 : 14 })
-      : make("select", { "aria-label": name }, make("option", { value: "" }), ...given.map(([, text], i) => make("option", { value: i, text })));
+    const input = free ? make("input", { type: "text", inputmode: list ? "text" : "decimal", class: "vl-number", "aria-label": name,
+      autocomplete: "off", maxlength: list ? 80 : 14 })
+      : make("select", { "aria-label": name }, make("option", { value: "" }),
+        ...given.map(([, text], i) => make("option", { value: i, text })));
     input.addEventListener(free ? "input" : "change", () => {
       let value = null;
-      try { value = input.value.trim() === "" ? undefined : free ? parse(spec, input.value) : given[Number(input.value)][0]; wrong.textContent = ""; } catch (failure) { wrong.textContent = failure.message; }
+      try {
+        value = input.value.trim() === "" ? undefined : free ? parse(spec, input.value) : given[Number(input.value)][0];
+        wrong.textContent = "";
+      } catch (failure) { wrong.textContent = failure.message; }
       input.setAttribute("aria-invalid", String(value === null));
       if (value === null) return;
       if (value === undefined) delete form.changes[spec.name]; else form.changes[spec.name] = value;
       setup.change();
     });
     const renew = () => {
-      const by = fromRecipe(spec), text = by === undefined ? "as the recipe says" : Array.isArray(by) ? by.join("; ") || "none" : by === true ? "on" : by === false ? "off" : String(by);
+      const by = fromRecipe(spec), text = by === undefined ? "as the recipe says" : Array.isArray(by) ? by.join("; ") || "none" :
+        by === true ? "on" : by === false ? "off" : String(by);
       if (free) input.placeholder = text; else input.options[0].textContent = by === undefined ? text : "recipe: " + text;
       if (!(spec.name in form.changes) && input.getAttribute("aria-invalid") !== "true") input.value = "";
       row.classList.toggle("vl-changed", spec.name in form.changes);
     };
-    const row = make("label", { class: "vl-setting" }, make("span", { class: "vl-setting-name", text: name }), input, make("span", { class: "vl-hint", text: spec.line }), wrong);
-    if (spec.name in form.changes) input.value = free ? [form.changes[spec.name]].flat().join("; ") : given.findIndex(([value]) => value === form.changes[spec.name]);
+    const row = make("label", { class: "vl-setting" }, make("span", { class: "vl-setting-name", text: name }), input,
+      make("span", { class: "vl-hint", text: spec.line }), wrong);
+    if (spec.name in form.changes) input.value = free ? [form.changes[spec.name]].flat().join("; ") :
+      given.findIndex(([value]) => value === form.changes[spec.name]);
     return { row, renew };
   }
 
-  // What the recipe, or the size that was chosen instead of the recipe's own, says about a setting; undefined where the server did not tell.
+  // What the recipe, or the size that was chosen instead of the recipe's own, says about a setting; undefined where
+  // the server did not tell.
   function fromRecipe(spec) {
     const preset = presetOf(), of = lab.hello.sizes.find((one) => one.name === (form.model ?? preset?.size));
     return (form.model ? of?.settings?.[spec.name] : undefined) ?? spec.defaults?.[preset?.name];
@@ -109,12 +128,15 @@
 
   function parse(spec, text) {
     if (spec.kind === "list") {
-      const parts = (/[;\s]/.test(text.trim()) ? text.trim().split(/[;\s]+/) : text.trim().split(",")).filter(Boolean).map((part) => numberOf(part.replace(/,$/, "")));
-      if (parts.some(Number.isNaN) || (spec.pair && parts.length > 2)) throw new Error(spec.pair ? "Give rows and columns, such as 4 4, or one number for both." : "Give numbers with spaces between them.");
+      const parts = (/[;\s]/.test(text.trim()) ? text.trim().split(/[;\s]+/) : text.trim().split(",")).filter(Boolean)
+        .map((part) => numberOf(part.replace(/,$/, "")));
+      if (parts.some(Number.isNaN) || (spec.pair && parts.length > 2)) throw new Error(spec.pair ?
+        "Give rows and columns, such as 4 4, or one number for both." : "Give numbers with spaces between them.");
       return spec.pair && parts.length === 1 ? [parts[0], parts[0]] : parts;
     }
     const value = numberOf(text), { low, high } = spec, bounds = low !== null && low !== undefined && high !== null && high !== undefined;
-    if (Number.isNaN(value) || (spec.kind === "whole" && !Number.isInteger(value))) throw new Error(spec.kind === "whole" ? "Give a whole number." : "Give a number.");
+    if (Number.isNaN(value) || (spec.kind === "whole" && !Number.isInteger(value)))
+      throw new Error(spec.kind === "whole" ? "Give a whole number." : "Give a number.");
     if (bounds && !(value >= low && value <= high)) throw new Error("Give a number from " + low + " to " + high + ".");
     return value;
   }
@@ -125,23 +147,27 @@
     groups.replaceChildren(...Object.entries(names).map(([group, name]) => {
       const own = lab.hello.settings.filter((spec) => spec.group === group && spec.name !== "freeze").map(field);
       fields.push(...own);
-      return make("details", { class: "vl-group", "data-group": group, hidden: !own.length }, make("summary", { text: name + " (" + own.length + ")" }), make("div", { class: "vl-settings" }, ...own.map(({ row }) => row)));
+      return make("details", { class: "vl-group", "data-group": group, hidden: !own.length },
+        make("summary", { text: name + " (" + own.length + ")" }), make("div", { class: "vl-settings" }, ...own.map(({ row }) => row)));
     }));
   }
 
-  // Runs whose model can be the beginning of another (a CNN's cannot); what a race hides stays hidden. Asked when the form is opened, because titles may have changed.
+  // Runs whose model can be the beginning of another (a CNN's cannot); what a race hides stays hidden. Asked when the form is opened,
+  // because titles may have changed.
   async function fillBegin() {
     const options = [["", "random weights (from scratch)"], ["box", "the model in the box"]], known = mine.list();
     if (form.start && !options.some(([value]) => value === form.start)) options.push([form.start, form.startTitle || "a model of yours"]);
     const list = known.length && box.open ? await ask({ question: "list", mine: known }).catch(() => null) : null;
-    for (const run of list?.runs ?? []) if (run.can.open && run.id !== form.start) options.push([run.id, run.title + (run.accuracy && !sealed(run.id) ? ", " + exactly(run.accuracy) : "")]);
+    for (const run of list?.runs ?? []) if (run.can.open && run.id !== form.start)
+      options.push([run.id, run.title + (run.accuracy && !sealed(run.id) ? ", " + exactly(run.accuracy) : "")]);
     begin.replaceChildren(...options.map(([value, text]) => make("option", { value, text })));
     begin.value = form.start;
   }
 
   function fill() {
     const { hello } = lab;
-    if (data.options.length !== hello.data.length) data.replaceChildren(...hello.data.map((one) => make("option", { value: one.name, text: one.title })));
+    if (data.options.length !== hello.data.length)
+      data.replaceChildren(...hello.data.map((one) => make("option", { value: one.name, text: one.title })));
     data.value = form.data;
     dataNote.textContent = hello.data.find((one) => one.name === form.data)?.note ?? "";
     for (const chip of units.children) chip.setAttribute("aria-pressed", String(chip.dataset.unit === form.unit));
@@ -168,9 +194,18 @@
     const turn = ++asked;
     const { preset, ...wish } = setup.wish();
     try {
-      const { sentence } = await ask({ question: "check", preset, ...wish });
-      if (turn === asked) { verdict.className = "vl-checked"; verdict.textContent = sentence; go.disabled = false; }
-    } catch (failure) { if (turn === asked) { verdict.className = "vl-checked vl-trouble"; verdict.textContent = failure.message; go.disabled = Boolean(failure.answer); } }
+      const { sentence, flatters } = await ask({ question: "check", preset, ...wish });
+      if (turn === asked) {
+        verdict.className = "vl-checked";
+        verdict.textContent = [sentence, flatters].filter(Boolean).join(" ");
+        go.disabled = false;
+      }
+    } catch (failure) {
+      if (turn !== asked) return;
+      verdict.className = "vl-checked vl-trouble";
+      verdict.textContent = failure.message;
+      go.disabled = Boolean(failure.answer);
+    }
   }
 
   on("hello", (hello) => {

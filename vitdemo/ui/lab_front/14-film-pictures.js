@@ -1,10 +1,12 @@
 // The pictures that the attention film looks at: up to six of one's own, or three that the program chooses.
 (() => {
   const most = () => lab.hello?.limits.film ?? 6;
-  const pick = make("input", { type: "file", accept: "image/*", multiple: true, class: "vl-hidden", tabindex: -1, "aria-label": "Pictures for the attention film", onchange: () => { add(pick.files); pick.value = ""; } });
+  const pick = make("input", { type: "file", accept: "image/*", multiple: true, class: "vl-hidden", tabindex: -1,
+    "aria-label": "Pictures for the attention film", onchange: () => { add(pick.files); pick.value = ""; } });
   const button = make("button", { type: "button", class: "vl-button", text: "Choose pictures", onclick: () => pick.click() });
   const shown = make("div", { class: "vl-picks" }), words = make("p", { class: "vl-hint", role: "status" });
-  const area = setup.block("Attention film", "At every look the film shows what all heads read in these pictures. Without your own: three photos (CIFAR-10), or three pictures of the data.", make("div", { class: "vl-row" }, button, pick, words), shown);
+  const area = setup.block("Attention film", "At every look the film shows what all heads read in these pictures. Without your own: " +
+    "three photos (CIFAR-10), or three pictures of the data.", make("div", { class: "vl-row" }, button, pick, words), shown);
   area.addEventListener("dragover", (event) => event.preventDefault());
   area.addEventListener("drop", (event) => { event.preventDefault(); add(event.dataTransfer.files); });
   setup.more.append(area);
@@ -23,7 +25,8 @@
   function fill() {
     button.disabled = form.film.length >= most();
     shown.replaceChildren(...form.film.map((one, i) => make("figure", {}, make("img", { src: one.url, alt: one.file.name }),
-      make("button", { type: "button", class: "vl-button", text: "Remove", "aria-label": "Remove " + one.file.name, onclick: () => { URL.revokeObjectURL(one.url); form.film.splice(i, 1); fill(); button.focus(); } }))));
+      make("button", { type: "button", class: "vl-button", text: "Remove", "aria-label": "Remove " + one.file.name,
+        onclick: () => { URL.revokeObjectURL(one.url); form.film.splice(i, 1); fill(); button.focus(); } }))));
     shown.hidden = !form.film.length;
   }
 

@@ -1,21 +1,32 @@
-// Where the run stands, readable from the back row: its state in a word, the countdown, the accuracy, the speed; and what can be done with it.
+// Where the run stands, readable from the back row: its state in a word, the countdown, the accuracy, the speed;
+// and what can be done with it.
 (() => {
-  const name = make("p", { class: "vl-run-name" }), state = make("h3", { class: "vl-state" }), sentence = make("p", { class: "vl-sentence-now", role: "status" });
-  const figure = (kind) => { const value = make("b", { class: "vl-value" }), what = make("span", { class: "vl-what" }); return { box: make("div", { class: "vl-figure vl-figure-" + kind }, value, what), value, what }; };
+  const name = make("p", { class: "vl-run-name" }), state = make("h3", { class: "vl-state" }),
+    sentence = make("p", { class: "vl-sentence-now", role: "status" });
+  const figure = (kind) => {
+    const value = make("b", { class: "vl-value" }), what = make("span", { class: "vl-what" });
+    return { box: make("div", { class: "vl-figure vl-figure-" + kind }, value, what), value, what };
+  };
   const time = figure("left"), right = figure("right"), speed = figure("speed"), epoch = figure("passes");
+  const caution = make("p", { class: "vl-caution", hidden: true });
   const bar = make("progress", { class: "vl-progress", max: 1, value: 0, "aria-label": "How much of the run is done" });
-  const button = (text, kind, act) => make("button", { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
-  const stop = button("Stop", "vl-button", async () => { await ask({ question: "stop", run: lab.id }); stopping = lab.id; fill(); lookNow(); });
+  const button = (text, kind, act) => make("button",
+    { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
+  const stop = button("Stop", "vl-button",
+    async () => { await ask({ question: "stop", run: lab.id }); stopping = lab.id; fill(); lookNow(); });
   const open = button("Open this model in Explore", "vl-primary", async () => openInExplore(lab.id));
-  const resume = button("Go on training", "vl-button", async () => { await ask({ question: "resume", run: lab.id, mine: mine.known() }); mine.add(lab.id); lookNow(); });
+  const resume = button("Go on training", "vl-button",
+    async () => { await ask({ question: "resume", run: lab.id, mine: mine.known() }); mine.add(lab.id); lookNow(); });
   const download = button("Download the model", "vl-button", save);
   const again = button("New run", "vl-button", async () => { choose(null); root.querySelector(".vl-amount").focus(); });
   const output = make("pre", { class: "vl-output", tabindex: 0, role: "region", "aria-label": "The last lines the run wrote" });
   const skipped = make("details", { class: "vl-skipped" }, make("summary"), make("p", { class: "vl-hint" }));
   const plan = make("dl", { class: "vl-plan", id: "vl-plan", hidden: true });
-  const more = make("button", { type: "button", class: "vl-button vl-more", "aria-controls": "vl-plan", "aria-expanded": "false", text: "All settings", onclick: () => { plan.hidden = !plan.hidden; more.setAttribute("aria-expanded", String(!plan.hidden)); } });
+  const more = make("button", { type: "button", class: "vl-button vl-more", "aria-controls": "vl-plan", "aria-expanded": "false",
+    text: "All settings", onclick: () => { plan.hidden = !plan.hidden; more.setAttribute("aria-expanded", String(!plan.hidden)); } });
   const box = make("section", { class: "vl-status", "aria-label": "The run" }, make("div", { class: "vl-words" }, name, state, sentence),
-    make("div", { class: "vl-figures" }, time.box, right.box, speed.box, epoch.box), bar, make("div", { class: "vl-row vl-acts" }, open, stop, resume, download, again, more), output, skipped, plan);
+    make("div", { class: "vl-figures" }, time.box, right.box, speed.box, epoch.box), caution, bar,
+    make("div", { class: "vl-row vl-acts" }, open, stop, resume, download, again, more), output, skipped, plan);
   let stopping = null, end = null, ticking = 0, told = "";
 
   put($("top"), 10, box);
@@ -46,21 +57,27 @@
 
   // A share and its standard error as people read them: 62.4 %, ± 1.1.
   const exact = (share) => (100 * share).toFixed(1) + "%";
-  const error = (share) => typeof share === "number" ? ", ± " + (100 * share).toFixed(1) : "";
+  const error = (share) => typeof share === "number" ? ", ±\u00a0" + (100 * share).toFixed(1) : "";
 
   function figures(status) {
     const looks = lab.rows.filter((row) => typeof row.accuracy === "number"), last = looks.at(-1), { test } = lab;
     aim(status.over ? null : status.seconds_left);
     if (status.over) show(time, status.seconds ? clock(status.seconds) : null, "trained");
     else if (status.state === "queued") show(time, status.position > 1 ? String(status.position - 1) : null, "in line before it");
-    else if (end === null) show(time, status.state === "running" ? "–:––" : null, "timing the first steps");
+    // else the test
+    else if (end === null) show(time, status.state === "running" && status.progress < 1 ? "–:––" : null, "timing the first steps");
     else { show(time, clock((end - performance.now()) / 1000), "left, tests included"); tick(); }
     if (test) show(right, exact(test.accuracy), "of " + test.n.toLocaleString("en") + " test pictures right" + error(test.standard_error));
-    else if (last) show(right, exact(last.accuracy), last.step === 0 ? "right before any training" : "of validation pictures right" + error(last.look?.standard_error));
-    else if (typeof (status.test_accuracy ?? status.accuracy) === "number") show(right, exact(status.test_accuracy ?? status.accuracy), "of " + (typeof status.test_accuracy === "number" ? "test" : "validation") + " pictures right");
+    else if (last) show(right, exact(last.accuracy),
+      last.step === 0 ? "right before any training" : "of validation pictures right" + error(last.look?.standard_error));
+    else if (typeof (status.test_accuracy ?? status.accuracy) === "number") show(right, exact(status.test_accuracy ?? status.accuracy),
+      "of " + (typeof status.test_accuracy === "number" ? "test" : "validation") + " pictures right");
     else show(right, null);
+    caution.textContent = right.box.hidden ? "" : lab.flatters;
+    caution.hidden = !caution.textContent;
     show(speed, status.images_per_second ? Math.round(status.images_per_second).toLocaleString("en") : null, "images a second");
-    show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null, "passes over the pictures");
+    show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null,
+      "passes over the pictures");
   }
 
   function fill() {
@@ -71,13 +88,14 @@
       for (const part of [time, right, speed, epoch]) part.box.hidden = true;
       name.textContent = sentence.textContent = "";
       state.textContent = lab.id ? "Asking …" : "";
-      for (const part of [bar, stop, open, resume, download, output, skipped, plan, more]) part.hidden = true;
+      for (const part of [caution, bar, stop, open, resume, download, output, skipped, plan, more]) part.hidden = true;
       return;
     }
     const own = lab.id !== "recorded", ending = (stopping === lab.id || status.stopping) && !status.over;
     state.textContent = lab.plan?.imported ? "Loaded" : ending ? "Stopping" : STATE_NAMES[status.state] ?? status.state;
     const words = ending ? "The best weights so far are kept." : status.queue_sentence || status.head || "";
-    sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "").replace(/^./, (letter) => letter.toUpperCase());
+    sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "")
+      .replace(/^./, (letter) => letter.toUpperCase());
     figures(status);
     bar.hidden = status.state === "failed" && !status.progress || Boolean(lab.plan?.imported);
     bar.value = status.progress || 0;
@@ -95,11 +113,13 @@
     fillPlan();
   }
 
-  const plain = (what, value) => typeof value === "boolean" ? (value ? "on" : "off") : Array.isArray(value) ? value.join(["image", "patch"].includes(what) ? " × " : ", ") || "none" : String(value);
+  const plain = (what, value) => typeof value === "boolean" ? (value ? "on" : "off") : Array.isArray(value) ?
+    value.join(["image", "patch"].includes(what) ? " × " : ", ") || "none" : String(value);
 
   // The run's title, and of its kind what the title does not say already.
   function called({ title = "", network, model, data = "", preset, start }) {
-    const kind = [network === "cnn" ? "small CNN" : model, data.split(":")[0], preset && "recipe " + preset, start && "from " + start[0].toLowerCase() + start.slice(1)];
+    const kind = [network === "cnn" ? "small CNN" : model, data.split(":")[0], preset && "recipe " + preset,
+      start && "from " + start[0].toLowerCase() + start.slice(1)];
     return [title, ...kind.filter((part) => part && !title.includes(part.replace("recipe ", "")))].filter(Boolean).join(" · ");
   }
 
@@ -111,7 +131,8 @@
     if (told === lab.id || more.hidden) return;
     told = lab.id;
     const asked = wish.settings.filter(([what, value]) => !(["minutes", "epochs", "steps"].includes(what) && !value));
-    plan.replaceChildren(...asked.map(([what, value]) => make("div", {}, make("dt", { text: String(what).replaceAll("_", " ") }), make("dd", { text: plain(what, value) }))));
+    plan.replaceChildren(...asked.map(([what, value]) => make("div", {}, make("dt", { text: String(what).replaceAll("_", " ") }),
+      make("dd", { text: plain(what, value) }))));
   }
 
   async function save() {

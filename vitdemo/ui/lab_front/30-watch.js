@@ -1,18 +1,22 @@
 // Sixteen pictures it never trains on and what it takes them for, and the first layer forming: its filters and its positions.
 (() => {
   const watch_ = section("run", 42, "Pictures it never trains on", "what it calls them, as it learns", { column: "side" });
-  const first = section("run", 45, "Inside the first layer", "its filters and its positions, at the start and at the look on show", { column: "under" });
+  const first = section("run", 45, "Inside the first layer",
+    "its filters and its positions, at the start and at the look on show", { column: "under" });
   const count = make("p", { class: "vl-count" }), grid = make("ul", { class: "vl-watched" });
   watch_.body.append(count, grid);
   const pair = (title, line) => {
-    const then = make("canvas", { role: "img" }), now = make("canvas", { role: "img" }), words = make("p", { class: "vl-hint", text: line });
+    const then = make("canvas", { role: "img" }), now = make("canvas", { role: "img" }),
+      words = make("p", { class: "vl-hint", text: line });
     const caption = make("figcaption");
     const box = make("section", { class: "vl-pair" }, make("h4", { text: title }), make("div", { class: "vl-then-now" },
       make("figure", {}, make("figcaption", { text: "at the start" }), then), make("figure", {}, caption, now)), words);
     return { box, then, now, caption, title };
   };
-  const filters = pair("Patch filters", "Each square is one filter of the patch embedding, equation (1): the pattern of pixels it answers to. Grey is a weight of zero. The same filters, in the same order, all the way.");
-  const positions = pair("Similarity of positions", "One small map for each patch position: its cosine similarity with every other, dark -1, bright 1. Noise at the start; rows and columns appear where it has learned what is near what.");
+  const filters = pair("Patch filters", "Each square is one filter of the patch embedding, equation (1): the pattern of pixels it " +
+    "answers to. Grey is a weight of zero. The same filters, in the same order, all the way.");
+  const positions = pair("Similarity of positions", "One small map for each patch position: its cosine similarity with every other, dark " +
+    "-1, bright 1. Noise at the start; rows and columns appear where it has learned what is near what.");
   first.body.append(make("div", { class: "vl-pairs" }, filters.box, positions.box));
   let tiles = [], built = null, frame = 0;
 
@@ -20,8 +24,10 @@
     const { scene } = lab;
     built = scene;
     tiles = scene.watched.map(({ picture: url, truth }) => {
-      const name = make("b"), sure = make("span", { class: "vl-number" }), fate = make("span", { class: "vl-fate" }), line = svg("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true", class: "vl-spark" });
-      const box = make("li", {}, make("img", { src: url, alt: "a " + scene.classes[truth] }), make("div", { class: "vl-tile" }, make("span", { class: "vl-answer" }, name, sure), fate, line));
+      const name = make("b"), sure = make("span", { class: "vl-number" }), fate = make("span", { class: "vl-fate" }),
+        line = svg("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true", class: "vl-spark" });
+      const box = make("li", {}, make("img", { src: url, alt: "a " + scene.classes[truth] }),
+        make("div", { class: "vl-tile" }, make("span", { class: "vl-answer" }, name, sure), fate, line));
       return { box, name, sure, fate, line, truth };
     });
     grid.replaceChildren(...tiles.map(({ box }) => box));
@@ -46,11 +52,13 @@
       tile.name.textContent = scene.classes[answer];
       tile.sure.textContent = percent(sure);
       tile.fate.textContent = right ? "right" : "it is: " + scene.classes[tile.truth];
-      tile.line.replaceChildren(svg("polyline", { points: frames.map((one, k) => (100 * k / most).toFixed(1) + "," + (19 - 18 * one.watched[i][2]).toFixed(1)).join(" ") }),
+      tile.line.replaceChildren(svg("polyline",
+        { points: frames.map((one, k) => (100 * k / most).toFixed(1) + "," + (19 - 18 * one.watched[i][2]).toFixed(1)).join(" ") }),
         svg("line", { x1: 100 * lab.index / most, x2: 100 * lab.index / most, y1: 0, y2: 20 }));
     });
     const right = tiles.filter((tile, i) => shown.watched[i][0] === tile.truth).length;
-    count.replaceChildren(make("b", { text: right + " of " + tiles.length }), " right " + when(shown) + ". The line below each is the share of the true class so far.");
+    count.replaceChildren(make("b", { text: right + " of " + tiles.length }),
+      " right " + when(shown) + ". The line below each is the share of the true class so far.");
   }
 
   const when = (shown) => shown.step === 0 ? "before any training" : "after " + clock(shown.seconds);
@@ -61,7 +69,8 @@
       part.box.hidden = !shown[key];
       if (!shown[key]) continue;
       part.caption.textContent = when(shown);
-      for (const [canvas, of] of [[part.then, start], [part.now, shown]]) if (canvas.of !== of) { paint_(canvas, of[key]); canvas.of = of; dress(canvas, { "aria-label": part.title + " " + when(of) }, []); }
+      for (const [canvas, of] of [[part.then, start], [part.now, shown]])
+        if (canvas.of !== of) { paint_(canvas, of[key]); canvas.of = of; dress(canvas, { "aria-label": part.title + " " + when(of) }, []); }
     }
   }
 
@@ -73,7 +82,8 @@
     const ctx = canvas.getContext("2d");
     for (let f = 0; f < n; f++) {
       const image = ctx.createImageData(cols, rows);
-      for (let i = 0; i < rows * cols; i++) for (let c = 0; c < 4; c++) image.data[4 * i + c] = c === 3 ? 255 : raw[(f * rows * cols + i) * channels + Math.min(c, channels - 1)];
+      for (let i = 0; i < rows * cols; i++) for (let c = 0; c < 4; c++)
+        image.data[4 * i + c] = c === 3 ? 255 : raw[(f * rows * cols + i) * channels + Math.min(c, channels - 1)];
       ctx.putImageData(image, (f % across) * (cols + gap), Math.floor(f / across) * (rows + gap));
     }
   }

@@ -13,7 +13,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   film.headName = (head) => head === "mean" ? "mean of the heads" : "head " + (head + 1);
   // Which class a picture is of: its label or, for a picture that somebody chose, the class that its name says; null where nobody knows.
   film.truth = (subject = film.subject) => {
-    const { name, truth } = lab.scene.subjects[subject], named = lab.scene.classes.findIndex((klass) => klass.toLowerCase() === name.toLowerCase());
+    const { name, truth } = lab.scene.subjects[subject],
+      named = lab.scene.classes.findIndex((klass) => klass.toLowerCase() === name.toLowerCase());
     return truth ?? (named < 0 ? null : named);
   };
   film.title = () => "Layer " + (film.layer + 1) + ", " + film.headName(film.head);
@@ -24,7 +25,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     if (!seen?.reads) return null;
     if (!seen.maps) {
       const all = unpack(seen.reads), highs = Array(all.layers).fill(0), ofLayer = all.tokens * all.heads;
-      all.weights.forEach((w, i) => { const l = Math.floor(i / ofLayer); if (i % all.tokens >= lab.scene.prefix && w > highs[l]) highs[l] = w; });
+      all.weights.forEach(
+        (w, i) => { const l = Math.floor(i / ofLayer); if (i % all.tokens >= lab.scene.prefix && w > highs[l]) highs[l] = w; });
       seen.maps = { ...all, highs, tops: {} };
     }
     return seen.maps;
@@ -39,12 +41,19 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     return out;
   };
 
-  // What colours run up to: the largest weight of a map at any look, so that growth is visible; in the wall, where heads are compared, the largest
-  // of any head of the layer. Three even shares at least: random weights, which read from everywhere alike, do not glow before they learn.
+  // What colours run up to: the largest weight of a map at any look, so that growth is visible; in the wall, where heads are compared, the
+  // largest of any head of the layer. Three even shares at least: random weights, which read from everywhere alike, do not glow
+  // before they learn.
   film.least = () => 3 / (lab.scene.prefix + lab.scene.rows * lab.scene.cols);
-  film.top = (maps, layer, head) => head === undefined ? maps.highs[layer] : maps.tops[layer + "/" + head] ??= film.largest(film.vector(maps, layer, head));
-  film.high = (layer, subject = film.subject, head = undefined) => lab.frames.reduce((most, frame) => Math.max(most, film.maps(frame, subject) ? film.top(film.maps(frame, subject), layer, head) : 0), film.least());
-  film.largest = (vector) => { let high = 0; for (let i = lab.scene.prefix; i < vector.length; i++) if (vector[i] > high) high = vector[i]; return high; };
+  film.top = (maps, layer, head) => head === undefined ? maps.highs[layer] :
+    maps.tops[layer + "/" + head] ??= film.largest(film.vector(maps, layer, head));
+  film.high = (layer, subject = film.subject, head = undefined) => lab.frames.reduce((most, frame) =>
+    Math.max(most, film.maps(frame, subject) ? film.top(film.maps(frame, subject), layer, head) : 0), film.least());
+  film.largest = (vector) => {
+    let high = 0;
+    for (let i = lab.scene.prefix; i < vector.length; i++) if (vector[i] > high) high = vector[i];
+    return high;
+  };
   film.scale = (vector, layer, subject) => film.own ? film.largest(vector) : film.high(layer, subject, film.head);
 
   film.change = (changes = {}) => { Object.assign(film, changes); draw(); film.tell(); film.speak(); };
@@ -60,30 +69,41 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
       wall: make("canvas", { class: "vl-wall", role: "img" }), wallHeads: make("div", { class: "vl-wall-heads", "aria-hidden": "true" }),
       wallLayers: make("div", { class: "vl-wall-layers", "aria-hidden": "true" }), chosen: make("i", { class: "vl-wall-chosen" }),
       note: make("p", { class: "vl-hint" }), time: make("div", { class: "vl-time" }), told: make("div", { class: "vl-told" }),
-      heads: make("div", { class: "vl-row", role: "group", "aria-label": "Head" }), layerName: make("span"), crop: make("p", { class: "vl-hint" }),
+      heads: make("div", { class: "vl-row", role: "group", "aria-label": "Head" }), layerName: make("span"),
+      crop: make("p", { class: "vl-hint" }),
     });
-    parts.layer = make("input", { type: "range", min: 1, max: 1, step: 1, value: 1, "aria-label": "Layer", oninput: (event) => film.change({ layer: Number(event.target.value) - 1 }) });
-    parts.bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }), make("span", { class: "vl-scale-box" }, scale, parts.even), parts.high, parts.unit);
+    parts.layer = make("input", { type: "range", min: 1, max: 1, step: 1, value: 1, "aria-label": "Layer",
+      oninput: (event) => film.change({ layer: Number(event.target.value) - 1 }) });
+    parts.bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }),
+      make("span", { class: "vl-scale-box" }, scale, parts.even), parts.high, parts.unit);
     parts.wallFrame = make("div", { class: "vl-wall-frame" }, parts.wall, parts.chosen);
-    parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": "All layers and heads" }, make("h4", { text: "All layers and heads" }),
-      make("p", { class: "vl-hint", text: "Layers down, heads across; choose one." }), make("div", { class: "vl-wall-box" }, parts.wallHeads, parts.wallLayers, parts.wallFrame));
+    parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": "All layers and heads" },
+      make("h4", { text: "All layers and heads" }),
+      make("p", { class: "vl-hint", text: "Layers down, heads across; choose one." }),
+      make("div", { class: "vl-wall-box" }, parts.wallHeads, parts.wallLayers, parts.wallFrame));
     parts.controls = controls();
     parts.whole.append(parts.subjects, make("div", { class: "vl-film-room" }, stage, parts.crop, parts.bar),
       make("div", { class: "vl-film-beside" }, make("section", { class: "vl-film-answer", "aria-label": "The answer at this look" },
         make("h4", { text: "What it answers" }), parts.verdict, parts.top, parts.right, parts.note), parts.wallBox),
       parts.time, parts.controls, parts.told);
     body.append(parts.empty, parts.whole);
-    new ResizeObserver(([entry]) => { if (entry.contentRect.width) { film.room = entry.contentRect.width; draw(); } }).observe(stage.parentElement);
+    new ResizeObserver(([entry]) => { if (entry.contentRect.width) { film.room = entry.contentRect.width; draw(); } })
+      .observe(stage.parentElement);
     box.addEventListener("toggle", draw);
     ramp(parts.scale);
   }
 
   function controls() {
-    const opacity = make("input", { type: "range", min: 0, max: 100, step: 1, value: look.opacity, "aria-label": "Opacity", oninput: (event) => { look.opacity = Number(event.target.value); emit("look"); } });
-    const colours = make("select", { onchange: (event) => { look.colours = event.target.value; emit("look"); } }, ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name === "gray" ? "grey" : name })));
-    const tick = (name, text) => make("label", {}, make("input", { type: "checkbox", oninput: (event) => film.change({ [name]: event.target.checked }) }), text);
-    parts.mapControls = make("div", { class: "vl-film-controls" }, make("label", { class: "vl-slide" }, parts.layerName, parts.layer), parts.heads,
-      make("label", { class: "vl-slide" }, "Opacity", opacity), make("label", {}, "Colours", colours), tick("own", "Own scale for every look"));
+    const opacity = make("input", { type: "range", min: 0, max: 100, step: 1, value: look.opacity, "aria-label": "Opacity",
+      oninput: (event) => { look.opacity = Number(event.target.value); emit("look"); } });
+    const colours = make("select", { onchange: (event) => { look.colours = event.target.value; emit("look"); } },
+      ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name === "gray" ? "grey" : name })));
+    const tick = (name, text) => make("label", {},
+      make("input", { type: "checkbox", oninput: (event) => film.change({ [name]: event.target.checked }) }), text);
+    parts.mapControls = make("div", { class: "vl-film-controls" },
+      make("label", { class: "vl-slide" }, parts.layerName, parts.layer), parts.heads,
+      make("label", { class: "vl-slide" }, "Opacity", opacity), make("label", {}, "Colours", colours),
+      tick("own", "Own scale for every look"));
     return make("div", { class: "vl-film-controls" }, parts.mapControls, tick("input", "As the model sees it"));
   }
 
@@ -92,17 +112,21 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     const mine = fresh, grid = { rows: scene.rows, cols: scene.cols, prefix: scene.prefix };
     const abouts = await Promise.all(scene.subjects.map(async ({ picture: url, seen, height, width, crop }) => {
       const [photo, input] = await Promise.all([picture(url), picture(seen)]);
-      return { photo: { photo, height, width, crop, ...grid }, input: { photo: input, height: input.height, width: input.width, crop: [0, 0, input.height, input.width], ...grid } };
+      return { photo: { photo, height, width, crop, ...grid },
+        input: { photo: input, height: input.height, width: input.width, crop: [0, 0, input.height, input.width], ...grid } };
     })).catch(() => null);
     if (mine !== fresh) return;
     if (!abouts) { parts.empty.textContent = "The pictures of this film cannot be shown: they are damaged."; return; }
     Object.assign(film, { abouts, subject: 0, layer: scene.layers - 1, head: "mean" });
-    parts.subjects.replaceChildren(...scene.subjects.map(({ name }, i) => make("button", { type: "button", onclick: () => film.change({ subject: i }) },
+    parts.subjects.replaceChildren(...scene.subjects.map(({ name }, i) => make("button",
+      { type: "button", onclick: () => film.change({ subject: i }) },
       make("canvas"), make("span", { text: name }), make("span", { class: "vl-hint" }))));
     parts.layer.max = scene.layers;
     parts.heads.replaceChildren(...["mean", ...Array(scene.heads).keys()].map((head) => make("button", {
-       type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? "mean" : head + 1, ...(head === "mean" ? {} : { "aria-label": "head " + (head + 1) }), onclick: () => film.change({ head }) })));
-    parts.wallBox.style.setProperty("--vl-wall", Math.max(90, Math.min(78 * scene.heads, 320 * scene.heads * scene.cols / (scene.layers * scene.rows))) + 24 + "px");
+       type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? "mean" : head + 1,
+         ...(head === "mean" ? {} : { "aria-label": "head " + (head + 1) }), onclick: () => film.change({ head }) })));
+    parts.wallBox.style.setProperty("--vl-wall",
+      Math.max(90, Math.min(78 * scene.heads, 320 * scene.heads * scene.cols / (scene.layers * scene.rows))) + 24 + "px");
     parts.wallHeads.replaceChildren(...Array.from({ length: scene.heads }, (_, h) => make("span", { text: h + 1 })));
     parts.wallLayers.replaceChildren(...Array.from({ length: scene.layers }, (_, l) => make("span", { text: l + 1 })));
     draw();
@@ -115,11 +139,13 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.empty.hidden = there;
     if (!there) { parts.empty.textContent = nothing(); return; }
     if (!box.open) return;
-    const about = film.about(), maps = film.maps(frame), vector = maps && film.vector(maps), high = vector ? film.scale(vector, film.layer) : 0;
+    const about = film.about(), maps = film.maps(frame), vector = maps && film.vector(maps),
+      high = vector ? film.scale(vector, film.layer) : 0;
     const side = Math.max(1, Math.min(film.room, TALLEST * about.width / about.height));
     parts.stage.style.width = side + "px";
     paint(parts.stage, about, vector, high, side);
-    parts.stage.setAttribute("aria-label", lab.scene.subjects[film.subject].name + (vector ? ": " + film.title() + ", what " + lab.scene.reader + " reads at step " + frame.step : " at step " + frame.step));
+    parts.stage.setAttribute("aria-label", lab.scene.subjects[film.subject].name +
+      (vector ? ": " + film.title() + ", what " + lab.scene.reader + " reads at step " + frame.step : " at step " + frame.step));
     const [top, left, bottom, right] = about.crop;
     parts.crop.hidden = top < 1 && left < 1 && bottom > about.height - 1 && right > about.width - 1;
     parts.crop.textContent = "The pale part is cropped away: the model does not see it.";
@@ -137,7 +163,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     if (!lab.status) return "";
     if (lab.scene && !lab.scene.subjects.length) return "No pictures were chosen for this film.";
     if (lab.plan?.imported) return "This model was loaded from a file: there is no film of its training.";
-    return lab.status.over ? "This run ended before its first look, so there is no film of it." : "The film begins with the first look at the untrained model.";
+    return lab.status.over ? "This run ended before its first look, so there is no film of it." :
+      "The film begins with the first look at the untrained model.";
   }
 
   function drawScale(high) {
@@ -154,7 +181,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
 
   // A head that starts at zero gives every class the same share: then there is no answer yet.
   film.undecided = (seen) => seen.top.length > 1 && seen.top[0][1] - seen.top.at(-1)[1] < 1e-4;
-  film.named = (seen) => film.undecided(seen) ? "no answer yet" : seen.top.length ? lab.scene.classes[seen.top[0][0]] + " " + percent(seen.top[0][1]) : "";
+  film.named = (seen) => film.undecided(seen) ? "no answer yet" : seen.top.length ?
+    lab.scene.classes[seen.top[0][0]] + " " + percent(seen.top[0][1]) : "";
 
   function drawAnswer(seen, truth) {
     const undecided = film.undecided(seen), best = seen.top[0]?.[0];
@@ -163,8 +191,10 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
       make("span", { text: lab.scene.classes[klass] }), make("span", { text: percent(share) }),
       make("div", { class: "vl-gauge" }, make("div", { style: "width:" + 100 * share + "%" })))));
     parts.right.textContent = truth === null ?
-      (lab.scene.classes.length ? "Nobody said what this picture shows; the model must name one of its " + lab.scene.classes.length + " classes." : "") :
-      (lab.scene.subjects[film.subject].truth === null ? "The picture is called " : "True label: ") + lab.scene.classes[truth] + (undecided ? "." : best === truth ? ", so this is right." : ", so this is wrong.");
+      (lab.scene.classes.length ? "Nobody said what this picture shows; the model must name one of its " +
+        lab.scene.classes.length + " classes." : "") :
+      (lab.scene.subjects[film.subject].truth === null ? "The picture is called " : "True label: ") + lab.scene.classes[truth] +
+      (undecided ? "." : best === truth ? ", so this is right." : ", so this is wrong.");
   }
 
   function drawSubjects(frame) {
@@ -179,7 +209,10 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   build();
   on("run", () => { fresh++; film.abouts = []; film.opened = null; film.pause?.(); draw(); });
   let state = "";
-  on("status", () => { const next = [lab.id, lab.status?.state, lab.status?.over].join("|"); if (next !== state) { state = next; draw(); film.tell(); } });
+  on("status", () => {
+    const next = [lab.id, lab.status?.state, lab.status?.over].join("|");
+    if (next !== state) { state = next; draw(); film.tell(); }
+  });
   on("news", () => {
     if (lab.scene && film.opened !== lab.scene) { film.opened = lab.scene; open(lab.scene); }
     if (film.abouts.length) { draw(); film.tell(); }

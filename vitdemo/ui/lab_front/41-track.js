@@ -5,20 +5,27 @@
   const { parts, box } = film, ratio = () => window.devicePixelRatio || 1;
   let width = 0, timer = 0, playing = false, held = false;
 
-  const canvas = make("canvas", { class: "vl-track-canvas", "aria-hidden": "true" }), mark = make("i", { class: "vl-track-mark" }), answers = make("div", { class: "vl-answers", "aria-hidden": "true" });
-  const track = make("div", { class: "vl-track", tabindex: 0, role: "slider", "aria-label": "Look of the film", "aria-valuemin": 1 }, canvas, mark);
+  const canvas = make("canvas", { class: "vl-track-canvas", "aria-hidden": "true" }), mark = make("i", { class: "vl-track-mark" }),
+    answers = make("div", { class: "vl-answers", "aria-hidden": "true" });
+  const track = make("div", { class: "vl-track", tabindex: 0, role: "slider", "aria-label": "Look of the film", "aria-valuemin": 1 },
+    canvas, mark);
   const play = make("button", { type: "button", class: "vl-primary vl-play", onclick: () => playing ? film.pause() : start() });
-  const step = (text, label, act) => make("button", { type: "button", class: "vl-button", text, "aria-label": label, title: label, onclick: act });
+  const step = (text, label, act) => make("button",
+    { type: "button", class: "vl-button", text, "aria-label": label, title: label, onclick: act });
   const now = make("button", { type: "button", class: "vl-button", text: "Back to now", onclick: () => go(lab.frames.length - 1) });
-  const speed = make("select", { "aria-label": "Speed", onchange: () => { if (playing) beat(); } }, ...SPEEDS.map(([value, text]) => make("option", { value, text, ...(value === 2 ? { selected: true } : {}) })));
+  const speed = make("select", { "aria-label": "Speed", onchange: () => { if (playing) beat(); } },
+    ...SPEEDS.map(([value, text]) => make("option", { value, text, ...(value === 2 ? { selected: true } : {}) })));
   const again = make("input", { type: "checkbox" });
   const when = make("p", { class: "vl-when" }), live = make("p", { class: "vl-hidden", "aria-live": "polite" });
   const firstLine = make("span"), lastLine = make("span");
   parts.time.append(when, make("div", { class: "vl-track-box" }, track, answers, make("div", { class: "vl-track-ends vl-hint" }, firstLine,
       make("span", { class: "vl-track-what", text: "its answers, underlined where right" }), lastLine)),
     make("div", { class: "vl-row" }, play, step("|◂", "First look", () => go(0)),
-      step("◂", "One look back", () => go(lab.index - 1)), step("▸", "One look on", () => go(lab.index + 1)), step("▸|", "Last look", () => go(lab.frames.length - 1)),
-      speed, make("label", {}, again, "Repeat"), now), make("p", { class: "vl-hint vl-film-keys", text: "Keys: ← → looks, space plays, [ ] layers, digits heads, m the mean of the heads." }), live);
+      step("◂", "One look back", () => go(lab.index - 1)), step("▸", "One look on", () => go(lab.index + 1)),
+      step("▸|", "Last look", () => go(lab.frames.length - 1)),
+      speed, make("label", {}, again, "Repeat"), now),
+    make("p", { class: "vl-hint vl-film-keys",
+      text: "Keys: ← → looks, space plays, [ ] layers, digits heads, m the mean of the heads." }), live);
 
   const end = () => lab.status?.over ? lab.frames.at(-1)?.progress || 1 : 1;      // a run that was stopped fills the track as well
   const x = (progress) => PAD + (width - 2 * PAD) * Math.min(1, progress / end());
@@ -57,9 +64,12 @@
 
   // One look in words: which, when, how good.
   film.when = (frame = film.frame(), index = lab.index) => {
-    const name = index === 0 && frame.step === 0 ? lab.plan?.start ? "Start, a fresh head" : "Start, random weights" : index === lab.frames.length - 1 ? (lab.status?.over ? "End" : "Now") : "Look " + (index + 1) + " of " + lab.frames.length;
-    return name + ": step " + frame.step + ", " + clock(frame.seconds) + " of training, " + frame.epoch.toFixed(frame.epoch < 1 ? 2 : frame.epoch < 10 ? 1 : 0) + " passes over the pictures, " +
-      (frame.loss === null ? "" : "loss " + frame.loss.toFixed(2) + ", ") + "right on " + percent(frame.accuracy) + " ± " + (100 * frame.standard_error).toFixed(1) + " of the validation pictures";
+    const name = index === 0 && frame.step === 0 ? lab.plan?.start ? "Start, a fresh head" : "Start, random weights" :
+      index === lab.frames.length - 1 ? (lab.status?.over ? "End" : "Now") : "Look " + (index + 1) + " of " + lab.frames.length;
+    return name + ": step " + frame.step + ", " + clock(frame.seconds) + " of training, " +
+      frame.epoch.toFixed(frame.epoch < 1 ? 2 : frame.epoch < 10 ? 1 : 0) + " passes over the pictures, " +
+      (frame.loss === null ? "" : "loss " + frame.loss.toFixed(2) + ", ") + "right on " + percent(frame.accuracy) + " ± " +
+      (100 * frame.standard_error).toFixed(1) + " of the validation pictures";
   };
 
   film.drawTime = () => {
@@ -91,7 +101,8 @@
     const rows = lab.rows.filter((row) => typeof row.loss === "number"), every = Math.max(1, Math.floor(rows.length / width));
     const line = (points, name, dash, [low, high]) => {
       ctx.strokeStyle = colour(name); ctx.lineWidth = 2; ctx.setLineDash(dash); ctx.lineJoin = "round"; ctx.beginPath();
-      points.forEach(([progress, value], i) => ctx[i ? "lineTo" : "moveTo"](x(progress), LINE - 6 - (LINE - 14) * (value - low) / (high - low || 1)));
+      points.forEach(([progress, value], i) => ctx[i ? "lineTo" : "moveTo"](x(progress),
+        LINE - 6 - (LINE - 14) * (value - low) / (high - low || 1)));
       ctx.stroke(); ctx.setLineDash([]);
     };
     const losses = rows.map((row) => row.loss);
@@ -114,7 +125,8 @@
     if (answers.dataset.stamp === stamp) return;
     answers.dataset.stamp = stamp;
     const { frames, scene } = lab;
-    const middle = (i) => i <= 0 ? x(0) : i >= frames.length ? Math.max(x(frames.at(-1).progress), middle(frames.length - 1) + 6) : (x(frames[i - 1].progress) + x(frames[i].progress)) / 2;
+    const middle = (i) => i <= 0 ? x(0) : i >= frames.length ? Math.max(x(frames.at(-1).progress), middle(frames.length - 1) + 6) :
+      (x(frames[i - 1].progress) + x(frames[i].progress)) / 2;
     const runs = [], truth = film.truth();
     frames.forEach((frame, i) => {
       const seen = frame.subjects[film.subject], answer = film.undecided(seen) ? -1 : seen.top[0]?.[0] ?? -1;
@@ -122,7 +134,8 @@
     });
     answers.replaceChildren(...runs.map(({ answer, first, last }) => {
       const left = middle(first), space = Math.max(2, middle(last + 1) - left - 2), text = answer < 0 ? "no answer" : scene.classes[answer];
-      return make("span", { text: space < 34 ? "" : text, title: text, "data-right": String(answer === truth), style: "left:" + left + "px;width:" + space + "px" });
+      return make("span", { text: space < 34 ? "" : text, title: text, "data-right": String(answer === truth),
+        style: "left:" + left + "px;width:" + space + "px" });
     }));
   }
 
@@ -131,23 +144,34 @@
   film.speak = () => {
     clearTimeout(speaking);
     if (playing || !film.abouts.length || !film.frame()) return;
-    speaking = setTimeout(() => { if (film.frame() && film.abouts.length && document.activeElement && box.contains(document.activeElement)) live.textContent = film.brief(); }, 400);
+    speaking = setTimeout(() => {
+      if (film.frame() && film.abouts.length && document.activeElement && box.contains(document.activeElement))
+        live.textContent = film.brief();
+    }, 400);
   };
 
   function nearest(event) {
     const at = event.clientX - track.getBoundingClientRect().left;
-    return lab.frames.reduce((best, frame, i) => Math.abs(x(frame.progress) - at) < Math.abs(x(lab.frames[best].progress) - at) ? i : best, 0);
+    return lab.frames.reduce((best, frame, i) =>
+      Math.abs(x(frame.progress) - at) < Math.abs(x(lab.frames[best].progress) - at) ? i : best, 0);
   }
 
-  track.addEventListener("pointerdown", (event) => { if (event.button || !lab.frames.length) return; held = true; track.setPointerCapture(event.pointerId); go(nearest(event)); });
+  track.addEventListener("pointerdown", (event) => {
+    if (event.button || !lab.frames.length) return;
+    held = true;
+    track.setPointerCapture(event.pointerId);
+    go(nearest(event));
+  });
   track.addEventListener("pointermove", (event) => { if (held) go(nearest(event)); });
   for (const name of ["pointerup", "pointercancel"]) track.addEventListener(name, () => { held = false; });
 
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !film.frame() || !film.abouts.length) return;
     const at = event.target, inField = at.matches("select, input:not([type=checkbox])"), onTrack = at === track;
-    const acts = { ArrowLeft: () => go(lab.index - 1), ArrowRight: () => go(lab.index + 1), " ": () => playing ? film.pause() : start(), m: () => film.change({ head: "mean" }),
-      "[": () => film.change({ layer: Math.max(0, film.layer - 1) }), "]": () => film.change({ layer: Math.min(lab.scene.layers - 1, film.layer + 1) }) };
+    const acts = { ArrowLeft: () => go(lab.index - 1), ArrowRight: () => go(lab.index + 1), " ": () => playing ? film.pause() : start(),
+      m: () => film.change({ head: "mean" }),
+      "[": () => film.change({ layer: Math.max(0, film.layer - 1) }),
+      "]": () => film.change({ layer: Math.min(lab.scene.layers - 1, film.layer + 1) }) };
     const slides = { ArrowDown: () => go(lab.index - 1), ArrowUp: () => go(lab.index + 1),
       PageDown: () => go(lab.index - 5), PageUp: () => go(lab.index + 5), Home: () => go(0), End: () => go(lab.frames.length - 1) };
     const digit = /^[1-9]$/.test(event.key) && Number(event.key) <= lab.scene.heads;
@@ -158,6 +182,7 @@
     act();
   });
 
-  new ResizeObserver(([entry]) => { width = entry.contentRect.width; if (width && film.frame() && film.abouts.length) film.drawTime(); }).observe(track);
+  new ResizeObserver(([entry]) => { width = entry.contentRect.width; if (width && film.frame() && film.abouts.length) film.drawTime(); })
+    .observe(track);
   show();
 })();

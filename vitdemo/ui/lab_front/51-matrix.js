@@ -1,22 +1,26 @@
-// The confusion matrix: rows are what the pictures are, columns what the model said. A table to walk through with the arrow keys; drawn small on a
-// canvas where its cells would be too narrow for numbers.
+// The confusion matrix: rows are what the pictures are, columns what the model said. A table to walk through with the arrow keys; drawn
+// small on a canvas where its cells would be too narrow for numbers.
 (() => {
   const MOST = 20, NARROWEST = 18, LARGEST = 15, SMALLEST = 8.5;           // classes of a table; CSS pixels of its cells and its numbers
   const { parts } = mistakes;
   let at = [0, 0], room = 0, drawn = "", report = null, cells = [];
 
-  const readout = make("p", { class: "vl-matrix-readout", role: "status" }), place = make("div", { class: "vl-matrix-box" }), legend = make("div", { class: "vl-legend-row vl-hint" });
+  const readout = make("p", { class: "vl-matrix-readout", role: "status" }), place = make("div", { class: "vl-matrix-box" }),
+    legend = make("div", { class: "vl-legend-row vl-hint" });
   const worst = make("div", { class: "vl-row vl-worst", role: "group", "aria-label": "Most frequent mistakes" });
   const frame = make("i", { class: "vl-small-mark" }), canvas = make("canvas", { class: "vl-small", role: "img" });
-  const small = make("div", { class: "vl-small-box", tabindex: 0, role: "application", "aria-label": "Confusion matrix. Arrow keys move through the cells, Enter shows their pictures." }, canvas, frame);
-  parts.matrix.append(make("h4", { text: "What it took for what" }), make("p", { class: "vl-hint", text: "Rows: what the picture is. Columns: what the model said. Arrow keys move, Enter or a click shows the pictures." }),
+  const small = make("div", { class: "vl-small-box", tabindex: 0, role: "application",
+    "aria-label": "Confusion matrix. Arrow keys move through the cells, Enter shows their pictures." }, canvas, frame);
+  parts.matrix.append(make("h4", { text: "What it took for what" }), make("p", { class: "vl-hint", text: "Rows: what the picture is. " +
+    "Columns: what the model said. Tap or click a cell to see its pictures; arrow keys and Enter do the same." }),
     place, readout, legend, make("p", { class: "vl-worst-title", text: "Most frequent mistakes" }), worst);
 
   const name = (i) => mistakes.classes()[i] ?? "class " + (i + 1);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   mistakes.cellWords = (i, j, { confusion }) => {
     const count = confusion[i][j], all = mistakes.total(confusion[i]);
-    return i === j ? name(i) + " named rightly: " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "") : name(i) + " taken for " + name(j) + ": " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "");
+    return i === j ? name(i) + " named rightly: " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "") :
+      name(i) + " taken for " + name(j) + ": " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "");
   };
 
   // Colours: blue by the share of the row on the diagonal; elsewhere orange up to the largest share of a row that was mistaken.
@@ -30,25 +34,34 @@
     parts.matrix.hidden = !given.confusion;                                // of very many classes it does not travel
     if (!given.confusion) { report = null; return; }
     report = given;
-    const K = report.confusion.length, narrow = room < 420, longest = Math.max(...mistakes.classes().map((text) => text.length)), named = Math.min(narrow ? 68 : 118, Math.max(48, (narrow ? 6 : 8) * longest + 8)), cell = (room - named) / K - 2;
-    const digits = String(report.confusion.reduce((most, row) => row.reduce((m, count) => Math.max(m, count), most), 0)).length, size = Math.min(LARGEST, (cell - 2) / (0.66 * digits));
+    const K = report.confusion.length, narrow = room < 420, longest = Math.max(...mistakes.classes().map((text) => text.length)),
+      named = Math.min(narrow ? 68 : 118, Math.max(48, (narrow ? 6 : 8) * longest + 8)), cell = (room - named) / K - 2;
+    const digits = String(report.confusion.reduce((most, row) => row.reduce((m, count) => Math.max(m, count), most), 0)).length,
+      size = Math.min(LARGEST, (cell - 2) / (0.66 * digits));
     if (!room) return;
     at = at.map((index) => Math.min(index, K - 1));
-    const compact = K > MOST || size < SMALLEST || cell < NARROWEST, shape = [compact, K, mistakes.classes().join("|"), Math.round(cell)].join("/");
+    const compact = K > MOST || size < SMALLEST || cell < NARROWEST,
+      shape = [compact, K, mistakes.classes().join("|"), Math.round(cell)].join("/");
     if (shape !== drawn) { drawn = shape; place.replaceChildren(compact ? small : table(K, cell)); }
     const scale = scaled(report);
-    if (compact) paintSmall(K, scale); else { place.firstChild.style.cssText = "--vl-named:" + named + "px;--vl-digits:" + size.toFixed(1) + "px"; fill(K, scale, cell); }
+    if (compact) paintSmall(K, scale);
+    else { place.firstChild.style.cssText = "--vl-named:" + named + "px;--vl-digits:" + size.toFixed(1) + "px"; fill(K, scale, cell); }
     drawLegend(scale, compact);
     drawWorst();
     tell();
   }
 
   function table(K, cell) {
-    const turned = cell < 8 * Math.max(...mistakes.classes().map((text) => text.length)), head = (i) => make("th", { scope: "col", class: turned ? "vl-turned" : "", title: name(i) }, make("span", { text: short(name(i), 16) }));
+    const turned = cell < 8 * Math.max(...mistakes.classes().map((text) => text.length));
+    const head = (i) => make("th", { scope: "col", class: turned ? "vl-turned" : "", title: name(i) },
+      make("span", { text: short(name(i), 16) }));
     cells = Array.from({ length: K }, (_, i) => Array.from({ length: K }, (_, j) => make("td", { role: "gridcell", tabindex: -1,
-      onclick: () => { go(i, j); open(); }, onfocus: () => { at = [i, j]; tell(); }, onpointerenter: () => tell([i, j]), onpointerleave: () => tell() }, make("b"), make("small"))));
-    return make("table", { class: "vl-matrix", role: "grid", "aria-label": "Confusion matrix", onkeydown: key }, make("thead", {}, make("tr", {}, make("td", { role: "none" }), ...cells.map((_, i) => head(i)))),
-      make("tbody", {}, ...cells.map((row, i) => make("tr", {}, make("th", { scope: "row", title: name(i), text: short(name(i), 16) }), ...row))));
+      onclick: () => { go(i, j); open(); }, onfocus: () => { at = [i, j]; tell(); }, onpointerenter: () => tell([i, j]),
+        onpointerleave: () => tell() }, make("b"), make("small"))));
+    return make("table", { class: "vl-matrix", role: "grid", "aria-label": "Confusion matrix", onkeydown: key },
+      make("thead", {}, make("tr", {}, make("td", { role: "none" }), ...cells.map((_, i) => head(i)))),
+      make("tbody", {},
+        ...cells.map((row, i) => make("tr", {}, make("th", { scope: "row", title: name(i), text: short(name(i), 16) }), ...row))));
   }
 
   function fill(K, { shares, strength }, cell) {
@@ -70,7 +83,10 @@
     canvas.setAttribute("aria-label", "confusion matrix of " + K + " classes");
     for (const right of [false, true]) {
       ctx.fillStyle = css.getPropertyValue(right ? "--vd-c2" : "--vd-c1").trim();
-      for (let i = 0; i < K; i++) for (let j = 0; j < K; j++) if ((i === j) === right) { ctx.globalAlpha = 0.85 * strength(i, j); ctx.fillRect(j * size, i * size, size - (size > 6), size - (size > 6)); }
+      for (let i = 0; i < K; i++) for (let j = 0; j < K; j++) if ((i === j) === right) {
+        ctx.globalAlpha = 0.85 * strength(i, j);
+        ctx.fillRect(j * size, i * size, size - (size > 6), size - (size > 6));
+      }
     }
     ctx.globalAlpha = 1;
   }
@@ -95,7 +111,8 @@
   function key(event) {
     if (!report || event.ctrlKey || event.metaKey || event.altKey) return;
     const K = report.confusion.length, [i, j] = at;
-    const acts = { ArrowLeft: () => go(i, j - 1), ArrowRight: () => go(i, j + 1), ArrowUp: () => go(i - 1, j), ArrowDown: () => go(i + 1, j), Home: () => go(i, 0), End: () => go(i, K - 1),
+    const acts = { ArrowLeft: () => go(i, j - 1), ArrowRight: () => go(i, j + 1), ArrowUp: () => go(i - 1, j),
+      ArrowDown: () => go(i + 1, j), Home: () => go(i, 0), End: () => go(i, K - 1),
       PageUp: () => go(0, j), PageDown: () => go(K - 1, j), Enter: open, " ": open };
     if (!acts[event.key]) return;
     event.preventDefault();
@@ -104,27 +121,34 @@
 
   function drawLegend({ high }, compact) {
     const bar = (colour, strongest, text, most) => make("span", { class: "vl-legend-one" }, text + " 0",
-      make("i", { class: "vl-ramp", style: "--vl-to:color-mix(in srgb, var(" + colour + ") " + (compact ? 85 : strongest) + "%, var(--background-fill-secondary))" }), most);
+      make("i", { class: "vl-ramp", style: "--vl-to:color-mix(in srgb, var(" + colour + ") " + (compact ? 85 : strongest) +
+        "%, var(--background-fill-secondary))" }), most);
     legend.replaceChildren(bar("--vd-c2", 44, "right,", "100% of the row"), bar("--vd-c1", 55, "mistaken,", percent(high) + " of the row"));
   }
 
   function drawWorst() {
-    const { confusion } = report, pairs = confusion.flatMap((row, i) => row.map((count, j) => ({ i, j, count }))).filter(({ i, j, count }) => i !== j && count)
+    const { confusion } = report, pairs = confusion.flatMap((row, i) => row.map((count, j) => ({ i, j, count })))
+      .filter(({ i, j, count }) => i !== j && count)
       .sort((one, two) => two.count - one.count).slice(0, 6);
     parts.matrix.querySelector(".vl-worst-title").hidden = !pairs.length;
-    worst.replaceChildren(...pairs.map(({ i, j, count }) => make("button", { type: "button", class: "vl-chip", text: name(i) + " taken for " + name(j) + ": " + count,
+    worst.replaceChildren(...pairs.map(({ i, j, count }) => make("button",
+      { type: "button", class: "vl-chip", text: name(i) + " taken for " + name(j) + ": " + count,
       onclick: () => { at = [i, j]; tell(); mistakes.open(i, j); } })));
   }
 
   small.addEventListener("keydown", key);
   const spot = (event) => {
     const { top, left, width, height } = canvas.getBoundingClientRect(), K = report.confusion.length;
-    return [Math.floor((event.clientY - top) / height * K), Math.floor((event.clientX - left) / width * K)].map((v) => Math.max(0, Math.min(K - 1, v)));
+    return [Math.floor((event.clientY - top) / height * K), Math.floor((event.clientX - left) / width * K)]
+      .map((v) => Math.max(0, Math.min(K - 1, v)));
   };
   small.addEventListener("pointermove", (event) => { if (report && event.pointerType !== "touch") tell(spot(event)); });
   small.addEventListener("pointerleave", () => tell());
   small.addEventListener("click", (event) => { if (report) { go(...spot(event)); open(); } });
-  new ResizeObserver(([entry]) => { const next = Math.min(entry.contentRect.width, 760); if (next && next !== room) { room = next; if (report && mistakes.report()) draw(mistakes.report()); } }).observe(place);
+  new ResizeObserver(([entry]) => {
+    const next = Math.min(entry.contentRect.width, 760);
+    if (next && next !== room) { room = next; if (report && mistakes.report()) draw(mistakes.report()); }
+  }).observe(place);
   mistakes.panes.push(draw);
   on("run", () => { report = null; drawn = ""; at = [0, 0]; });
 })();

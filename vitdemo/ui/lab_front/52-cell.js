@@ -4,11 +4,15 @@
   let current = 0, shown = null, stamp = "", narrow = false, last = null;
 
   const title = make("h4"), words = make("p", { class: "vl-hint", role: "status" }), grid = make("div", { class: "vl-wrong-pictures" });
-  const maps = make("input", { type: "checkbox", checked: true, oninput: () => paintAll() }), mapLabel = make("label", {}, maps, "Show what it reads");
-  const high = make("span"), scale = make("canvas", { width: 256, height: 14, class: "vl-scale", role: "img", "aria-label": "colour scale" });
+  const maps = make("input", { type: "checkbox", checked: true, oninput: () => paintAll() }),
+    mapLabel = make("label", {}, maps, "Show what it reads");
+  const high = make("span"),
+    scale = make("canvas", { width: 256, height: 14, class: "vl-scale", role: "img", "aria-label": "colour scale" });
   const unit = make("span", { class: "vl-hint" });
   const bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }), make("span", { class: "vl-scale-box" }, scale), high, unit);
-  const close = make("button", { type: "button", class: "vl-button", text: "Close", onclick: () => { shut(); parts.matrix.querySelector("[tabindex=\"0\"]")?.focus(); } });      // focus goes back to the cell it came from
+  // focus goes back to the cell it came from
+  const close = make("button", { type: "button", class: "vl-button", text: "Close",
+    onclick: () => { shut(); parts.matrix.querySelector("[tabindex=\"0\"]")?.focus(); } });
   const shut = () => { current++; shown = null; parts.cell.hidden = true; };
   parts.cell.hidden = true;
   parts.cell.append(make("div", { class: "vl-row vl-cell-head" }, title, mapLabel, close), words, grid, bar);
@@ -39,7 +43,8 @@
 
   function figure(one, image) {
     const canvas = make("canvas", { role: "img", "aria-label": "a picture, " + percent(one.confidence) + " sure" }), { map } = one;
-    canvas.about = { photo: image, width: image.width, height: image.height, crop: [0, 0, image.height, image.width], rows: map?.rows ?? 1, cols: map?.cols ?? 1, prefix: 0 };
+    canvas.about = { photo: image, width: image.width, height: image.height, crop: [0, 0, image.height, image.width], rows: map?.rows ?? 1,
+      cols: map?.cols ?? 1, prefix: 0 };
     canvas.map = map && Float32Array.from(bytes(map.data), (share) => share / 255 * map.high);
     return make("figure", {}, canvas, make("figcaption", { text: percent(one.confidence) + " sure" }));
   }
@@ -47,7 +52,8 @@
   // All pictures of a cell on one scale, so that they can be compared; it ends where the film's may end at the least.
   function paintAll() {
     if (!shown) return;
-    const highs = shown.reply.pictures.map(({ map }) => map?.high ?? 0), any = highs.some((high) => high > 0), most = Math.max(lab.scene ? film.least() : 0, ...highs);
+    const highs = shown.reply.pictures.map(({ map }) => map?.high ?? 0), any = highs.some((high) => high > 0),
+      most = Math.max(lab.scene ? film.least() : 0, ...highs);
     mapLabel.hidden = !any;
     bar.hidden = !any || !maps.checked;
     high.textContent = most.toFixed(3);
@@ -57,9 +63,11 @@
   }
 
   const verdict = make("p"), plot = make("div"), numbers = make("details", {}, make("summary", { text: "The same in numbers" }));
-  parts.reliability.append(make("h4", { text: "Does it know when it is unsure?" }), plot, make("div", { class: "vl-reliability-words" }, verdict,
-    make("p", { class: "vl-hint", text: "Answers sorted by the share the model gave them. A bar is how often they were right, the short line how sure the model was of them. " +
-      "Bars below the dashed line: surer than it should be; above it: less sure. ECE is the mean distance from the line, weighted by the number of answers (Guo et al. 2017, equation 3)." }), numbers));
+  parts.reliability.append(make("h4", { text: "Does it know when it is unsure?" }), plot,
+    make("div", { class: "vl-reliability-words" }, verdict,
+      make("p", { class: "vl-hint", text: "Answers sorted by the share the model gave them. A bar is how often they were right, the " +
+        "short line how sure the model was of them. Bars below the dashed line: surer than it should be; above it: less sure. ECE is the " +
+        "mean distance from the line, weighted by the number of answers (Guo et al. 2017, equation 3)." }), numbers));
 
   function drawReliability(report) {
     const { calibration, ece, accuracy } = last = report;
@@ -71,34 +79,48 @@
     const n = calibration.reduce((sum, [count]) => sum + count, 0);
     const sure = calibration.reduce((sum, [count, confidence]) => sum + count * confidence, 0) / (n || 1), off = sure - accuracy;
     verdict.textContent = "On average it is " + percent(sure) + " sure and " + percent(accuracy) + " right: " +
-      (Math.abs(off) < 0.015 ? "that fits well." : off > 0 ? "it is too sure of itself." : "it is better than it believes.") + " Expected calibration error (ECE): " + (100 * ece).toFixed(1) + " percentage points.";
+      (Math.abs(off) < 0.015 ? "that fits well." : off > 0 ? "it is too sure of itself." : "it is better than it believes.") +
+      " Expected calibration error (ECE): " + (100 * ece).toFixed(1) + " percentage points.";
     plot.replaceChildren(diagram(calibration, verdict.textContent));
-    const rows = calibration.map(([count, confidence, right], i) => make("tr", {}, make("th", { scope: "row", text: 10 * i + " to " + 10 * (i + 1) + "%" }),
-      make("td", { class: "vl-number", text: count }), make("td", { class: "vl-number", text: count ? percent(confidence) : "" }), make("td", { class: "vl-number", text: count ? percent(right) : "" })));
+    const rows = calibration.map(([count, confidence, right], i) => make("tr", {},
+      make("th", { scope: "row", text: 10 * i + " to " + 10 * (i + 1) + "%" }),
+      make("td", { class: "vl-number", text: count }), make("td", { class: "vl-number", text: count ? percent(confidence) : "" }),
+      make("td", { class: "vl-number", text: count ? percent(right) : "" })));
     numbers.replaceChildren(numbers.firstChild, make("table", {},
-      make("thead", {}, make("tr", {}, ...["sure", "answers", "mean confidence", "right"].map((text, i) => make("th", { scope: "col", class: i ? "vl-number" : "", text })))), make("tbody", {}, ...rows)));
+      make("thead", {}, make("tr", {}, ...["sure", "answers", "mean confidence", "right"].map((text, i) =>
+        make("th", { scope: "col", class: i ? "vl-number" : "", text })))), make("tbody", {}, ...rows)));
   }
 
   // Bars of how often answers of a confidence were right, the line where the two agree, and how many answers there were.
   function diagram(calibration, label) {
-    const wide = narrow ? 360 : 520, left = 62, right = 24, top = 10, low = narrow ? 230 : 270, foot = low + 76, most = Math.max(1, ...calibration.map(([count]) => count));
+    const wide = narrow ? 360 : 520, left = 62, right = 24, top = 10, low = narrow ? 230 : 270, foot = low + 76,
+      most = Math.max(1, ...calibration.map(([count]) => count));
     const px = (v) => left + (wide - left - right) * v, py = (v) => low - (low - top) * v, pc = (count) => foot - 18 - 44 * count / most;
-    const out = svg("svg", { viewBox: "0 0 " + wide + " " + (foot + 44), class: "vd-chart vl-reliability", role: "img", "aria-label": label });
-    for (const t of [0, 0.25, 0.5, 0.75, 1]) out.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }), svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: 100 * t + "%" }));
+    const out = svg("svg",
+      { viewBox: "0 0 " + wide + " " + (foot + 44), class: "vd-chart vl-reliability", role: "img", "aria-label": label });
+    for (const t of [0, 0.25, 0.5, 0.75, 1]) out.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }),
+      svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: 100 * t + "%" }));
     calibration.forEach(([count, confidence, share], i) => {
       const x = px(i / 10) + 2, width = (wide - left - right) / 10 - 4;
-      if (count) out.append(svg("rect", { x, y: py(share), width, height: low - py(share), class: "vl-rel-bar" }), svg("line", { x1: x, x2: x + width, y1: py(confidence), y2: py(confidence), class: "vl-rel-sure" }));
+      if (count) out.append(svg("rect", { x, y: py(share), width, height: low - py(share), class: "vl-rel-bar" }),
+        svg("line", { x1: x, x2: x + width, y1: py(confidence), y2: py(confidence), class: "vl-rel-sure" }));
       if (count) out.append(svg("rect", { x, y: pc(count), width, height: foot - 18 - pc(count), class: "vl-rel-count" }));
-      out.append(svg("text", { x: x + width / 2, y: (count ? pc(count) : foot - 18) - 4, "text-anchor": "middle", class: "vl-rel-number", text: count }));
+      out.append(svg("text",
+        { x: x + width / 2, y: (count ? pc(count) : foot - 18) - 4, "text-anchor": "middle", class: "vl-rel-number", text: count }));
     });
     out.append(svg("line", { x1: px(0), y1: py(0), x2: px(1), y2: py(1), class: "vl-rel-line" }));
-    for (const t of [0, 0.2, 0.4, 0.6, 0.8, 1]) out.append(svg("text", { x: px(t), y: foot, "text-anchor": "middle", text: 100 * t + "%" }));
-    out.append(svg("text", { x: (left + wide - right) / 2, y: foot + 20, "text-anchor": "middle", text: "how sure it was; below, the number of answers" }),
+    for (const t of [0, 0.2, 0.4, 0.6, 0.8, 1])
+      out.append(svg("text", { x: px(t), y: foot, "text-anchor": "middle", text: 100 * t + "%" }));
+    out.append(svg("text",
+      { x: (left + wide - right) / 2, y: foot + 20, "text-anchor": "middle", text: "how sure it was; below, the number of answers" }),
       svg("text", { x: 0, y: 0, transform: "translate(11 " + (low + top) / 2 + ") rotate(-90)", "text-anchor": "middle", text: "right" }));
     return out;
   }
 
-  new ResizeObserver(([entry]) => { const next = entry.contentRect.width < 460; if (entry.contentRect.width && next !== narrow) { narrow = next; if (last) drawReliability(last); } }).observe(plot);
+  new ResizeObserver(([entry]) => {
+    const next = entry.contentRect.width < 460;
+    if (entry.contentRect.width && next !== narrow) { narrow = next; if (last) drawReliability(last); }
+  }).observe(plot);
   mistakes.panes.push(drawReliability, () => {
     if (shown && shown.part !== mistakes.part) shut();
   });

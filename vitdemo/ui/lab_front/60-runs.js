@@ -6,14 +6,17 @@ const isOver = (state) => !["queued", "starting", "running"].includes(state);
 function settingText(value) {
   if (value === null || value === undefined || value === "") return "none";
   if (typeof value === "boolean") return value ? "on" : "off";
-  if (Array.isArray(value)) return value.flat().length > 4 ? value.flat().slice(0, 4).join(", ") + " …" : value.map(settingText).join(" × ") || "none";
+  if (Array.isArray(value)) return value.flat().length > 4 ? value.flat().slice(0, 4).join(", ") + " …" :
+    value.map(settingText).join(" × ") || "none";
   return String(value);
 }
 
 // What is each run's own: the settings whose value fewer than all share, and not most. By run: [[name, value]], the telling ones first.
-const TELLING = ["data", "network", "patch", "dim", "depth", "heads", "pool", "positions", "optimizer", "lr", "muon_lr", "batch", "flip", "shift", "stages", "seed"];
+const TELLING = ["data", "network", "patch", "dim", "depth", "heads", "pool", "positions", "optimizer", "lr", "muon_lr", "batch", "flip",
+  "shift", "stages", "seed"];
 function differences(runs) {
-  const names = [...new Set([...TELLING, ...runs.flatMap((one) => Object.keys(one.settings ?? {}))])], text = (one, name) => JSON.stringify(one.settings?.[name] ?? null);
+  const names = [...new Set([...TELLING, ...runs.flatMap((one) => Object.keys(one.settings ?? {}))])],
+    text = (one, name) => JSON.stringify(one.settings?.[name] ?? null);
   return runs.map((one) => names.filter((name) => {
     const same = runs.filter((other) => text(other, name) === text(one, name)).length;
     return name in (one.settings ?? {}) && same < runs.length && same * 2 <= runs.length;
@@ -21,12 +24,17 @@ function differences(runs) {
 }
 
 const TAGS = 6;
-const tags = (pairs) => [...pairs.slice(0, TAGS).map(([name, value]) => make("li", { text: name.replaceAll("_", " ") + " " }, make("b", { text: settingText(value) }))),
-  ...(pairs.length > TAGS ? [make("li", { text: "and " + (pairs.length - TAGS) + " more", title: pairs.slice(TAGS).map(([name, value]) => name + " " + settingText(value)).join(", ") })] : [])];
+const tags = (pairs) => [
+  ...pairs.slice(0, TAGS).map(([name, value]) =>
+    make("li", { text: name.replaceAll("_", " ") + " " }, make("b", { text: settingText(value) }))),
+  ...(pairs.length > TAGS ? [make("li", { text: "and " + (pairs.length - TAGS) + " more",
+    title: pairs.slice(TAGS).map(([name, value]) => name + " " + settingText(value)).join(", ") })] : []),
+];
 
 // A file in the server's hands: its path there. Rejects with a sentence.
 async function handOver(file, megabytes) {
-  if (megabytes && file.size > megabytes * 1e6) throw new Error(file.name + " has " + Math.ceil(file.size / 1e6) + " MB; at most " + megabytes + " MB can be sent here.");
+  if (megabytes && file.size > megabytes * 1e6)
+    throw new Error(file.name + " has " + Math.ceil(file.size / 1e6) + " MB; at most " + megabytes + " MB can be sent here.");
   const sent = await Promise.resolve(upload(file)).catch(() => null);
   if (!sent?.path) throw new Error(file.name + " could not be sent: is it too large for this host, or the network gone?");
   return sent.path;
@@ -36,11 +44,17 @@ let sealed = () => false;                                                 // whe
 
 // Files dropped on a box go to `act`; the box shows that it would take them.
 function dropInto(box, act) {
-  const over = (state) => (event) => { if (![...event.dataTransfer?.types ?? []].includes("Files")) return; event.preventDefault(); event.stopPropagation(); box.dataset.over = String(state); };
+  const over = (state) => (event) => {
+    if (![...event.dataTransfer?.types ?? []].includes("Files")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    box.dataset.over = String(state);
+  };
   box.addEventListener("dragenter", over(true));
   box.addEventListener("dragover", over(true));
   box.addEventListener("dragleave", (event) => { if (!box.contains(event.relatedTarget)) box.dataset.over = "false"; });
-  box.addEventListener("drop", (event) => { over(false)(event); if (event.dataTransfer?.files.length) act([...event.dataTransfer.files]); });
+  box.addEventListener("drop",
+    (event) => { over(false)(event); if (event.dataTransfer?.files.length) act([...event.dataTransfer.files]); });
 }
 
 // One run in the list: a tick, its name, where it stands in words, its accuracy, what is its own, and what can be done with it.
@@ -48,20 +62,30 @@ function runItem(id, { tick, removed }) {
   let one = null;
   const node = make("li", { class: "vl-run-item" });
   const box = make("input", { type: "checkbox", onchange: () => tick(id, box.checked) }), mark = make("span", { class: "vl-ticked" });
-  const title = make("span", { class: "vl-run-title" }), facts = make("span", { class: "vl-hint" }), chips = make("ul", { class: "vl-tags", "aria-label": "What differs" });
+  const title = make("span", { class: "vl-run-title" }), facts = make("span", { class: "vl-hint" }),
+    chips = make("ul", { class: "vl-tags", "aria-label": "What differs" });
   const score = make("div", { class: "vl-score" });
-  const button = (text, act, kind = "vl-button") => make("button", { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
+  const button = (text, act, kind = "vl-button") => make("button",
+    { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
   const watch = make("button", { type: "button", class: "vl-button", onclick: () => watchRun(id) });
   const explore = make("button", { type: "button", class: "vl-button", text: "Explore", onclick: () => openInExplore(id) });
-  const more = make("button", { type: "button", class: "vl-button vl-more", text: "More", "aria-expanded": "false", onclick: () => unfold(extras.hidden) });
+  const more = make("button",
+    { type: "button", class: "vl-button vl-more", text: "More", "aria-expanded": "false", onclick: () => unfold(extras.hidden) });
   const download = button("Download the checkpoint", fetchCheckpoint), resume = button("Go on training", goOn), stop = button("Stop", halt);
   const tune = make("button", { type: "button", class: "vl-button", text: "Fine-tune from it", onclick: () => startFrom() });
   const remove = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete …", onclick: () => asked(true) });
-  const yes = button("Delete it", erase, "vl-button vl-danger"), no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => asked(false) });
-  const sure = make("div", { class: "vl-row vl-sure", role: "group", hidden: true }, make("span", { text: "Delete this run with its weights and its film for good?" }), yes, no);
+  const yes = button("Delete it", erase, "vl-button vl-danger"),
+    no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => asked(false) });
+  const sure = make("div", { class: "vl-row vl-sure", role: "group", hidden: true },
+    make("span", { text: "Delete this run with its weights and its film for good?" }), yes, no);
   const usual = make("div", { class: "vl-row" }, download, resume, stop, tune, remove);
-  const extras = make("div", { class: "vl-extras", hidden: true, onkeydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); if (sure.hidden) { unfold(false); more.focus(); } else asked(false); } } }, usual, sure);
-  node.append(make("label", { class: "vl-tick" }, box, mark), make("div", { class: "vl-run-main" }, title, facts, chips), score, make("div", { class: "vl-row vl-run-acts" }, watch, explore, more), extras);
+  const extras = make("div", { class: "vl-extras", hidden: true, onkeydown: (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    if (sure.hidden) { unfold(false); more.focus(); } else asked(false);
+  } }, usual, sure);
+  node.append(make("label", { class: "vl-tick" }, box, mark), make("div", { class: "vl-run-main" }, title, facts, chips), score,
+    make("div", { class: "vl-row vl-run-acts" }, watch, explore, more), extras);
 
   function unfold(open) {
     extras.hidden = !open;
@@ -100,7 +124,8 @@ function runItem(id, { tick, removed }) {
       one = next;
       const over = isOver(one.state), hidden = sealed(id), network = networkOf(one);
       title.textContent = one.title || one.preset || "A run";
-      facts.textContent = [(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""), one.race ? "race, side " + one.race.side.toUpperCase() : "",
+      facts.textContent = [(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""),
+        one.race ? "race, side " + one.race.side.toUpperCase() : "",
         one.seconds ? clock(one.seconds) + " trained" : "", ago(one.created)].filter(Boolean).join(" · ");
       chips.hidden = !own.length;
       chips.replaceChildren(...tags(own));
@@ -129,8 +154,11 @@ function watchRun(id) {
 function scoreOf(one, hidden) {
   if (hidden) return [make("span", { class: "vl-hint", text: "hidden until you vote" })];
   const share = one.test ?? one.accuracy;
-  if (share === null || share === undefined) return [make("span", { class: "vl-hint", text: one.imported ? "not measured here" : "no accuracy yet" })];
-  return [make("b", { text: exactly(share) }), make("span", { class: "vl-hint", text: one.test !== null && one.test !== undefined ? "of test pictures" : "of validation pictures" })];
+  if (share === null || share === undefined)
+    return [make("span", { class: "vl-hint", text: one.imported ? "not measured here" : "no accuracy yet" })];
+  const which = one.test !== null && one.test !== undefined ? "of test pictures" : "of validation pictures";
+  return [make("b", { text: exactly(share) }),
+    make("span", { class: "vl-hint", text: which + (one.flatters ? ", near-copies among them" : ""), title: one.flatters })];
 }
 
 function ago(created) {

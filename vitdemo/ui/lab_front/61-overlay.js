@@ -1,9 +1,11 @@
 // Curves of several runs over each other. A run is told apart by the colour of its line, by its dashes, and by its name beside it.
-const STYLES = [{ colour: 1 }, { colour: 2, dash: "9 5" }, { colour: 4, dash: "2 4" }, { colour: 5, dash: "14 4 3 4" }, { colour: 6, dash: "5 3" }, { colour: 3, dash: "18 6" }, { colour: 1, dash: "3 3 9 3" }, { colour: 2, dash: "2 7" }];
+const STYLES = [{ colour: 1 }, { colour: 2, dash: "9 5" }, { colour: 4, dash: "2 4" }, { colour: 5, dash: "14 4 3 4" },
+  { colour: 6, dash: "5 3" }, { colour: 3, dash: "18 6" }, { colour: 1, dash: "3 3 9 3" }, { colour: 2, dash: "2 7" }];
 const MOST_OVERLAID = STYLES.length;
 
 function swatch({ colour, dash }) {
-  return svg("svg", { viewBox: "0 0 36 8", class: "vl-swatch", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 36, y1: 4, y2: 4, class: "vd-line-" + colour, "stroke-dasharray": dash ?? "none" }));
+  return svg("svg", { viewBox: "0 0 36 8", class: "vl-swatch", "aria-hidden": "true" },
+    svg("line", { x1: 0, x2: 36, y1: 4, y2: 4, class: "vd-line-" + colour, "stroke-dasharray": dash ?? "none" }));
 }
 
 // The loss of single batches jumps: a mean over a thirtieth of the curve to either side shows where it goes.
@@ -18,40 +20,49 @@ function smooth(points) {
 // Two charts, loss and accuracy, of lines { loss, accuracy: [[seconds, step, value]], style, name }; by: "seconds" or "steps".
 function twoCharts(lines, by) {
   const at = by === "steps" ? 1 : 0, points = (rows) => rows.filter((row) => row[2] !== null).map((row) => [row[at], row[2]]);
-  const drawn = lines.map(({ loss, accuracy, style, name }) => ({ ...style, name: root.clientWidth < 600 ? "" : name.length > 17 ? name.slice(0, 16) + "…" : name, loss: smooth(points(loss)), accuracy: points(accuracy) }));
+  const drawn = lines.map(({ loss, accuracy, style, name }) => ({ ...style, name: root.clientWidth < 600 ? "" : name.length > 17 ?
+    name.slice(0, 16) + "…" : name, loss: smooth(points(loss)), accuracy: points(accuracy) }));
   const most = Math.max(1, ...drawn.flatMap((line) => [...line.loss, ...line.accuracy].map(([x]) => x)));
-  const axis = { x: [0, most], xName: by === "steps" ? "steps" : most > 120 ? "minutes of training" : "seconds of training", xText: by === "steps" || most <= 120 ? String : (v) => +(v / 60).toFixed(1),
+  const axis = { x: [0, most], xName: by === "steps" ? "steps" : most > 120 ? "minutes of training" : "seconds of training",
+    xText: by === "steps" || most <= 120 ? String : (v) => +(v / 60).toFixed(1),
     xTicks: by === "seconds" && most > 120 ? ticks(0, most / 60).map((t) => 60 * t) : null };
   const one = (key, yName, y, yText) => {
     const has = drawn.filter((line) => line[key].length > (key === "loss" ? 1 : 0)).map((line) => ({ ...line, points: line[key] }));
-    return has.length ? chart({ ...axis, y, yName, yText, lines: has, label: yName + " of " + lines.map((line) => line.name).join(", ") }) : make("p", { class: "vl-empty", text: "No " + key + " yet." });
+    return has.length ? chart({ ...axis, y, yName, yText, lines: has, label: yName + " of " + lines.map((line) => line.name).join(", ") }) :
+      make("p", { class: "vl-empty", text: "No " + key + " yet." });
   };
   const losses = drawn.flatMap((line) => line.loss.map(([, y]) => y)), shares = drawn.flatMap((line) => line.accuracy.map(([, y]) => y));
   const low = Math.min(...losses), high = Math.max(0.1, ...losses);
-  return [one("loss", "training loss", [Math.max(0, low - 0.1 * (high - low)), high], String), one("accuracy", "validation accuracy", [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
+  return [one("loss", "training loss", [Math.max(0, low - 0.1 * (high - low)), high], String),
+    one("accuracy", "validation accuracy", [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
 }
 
 // Charts are drawn anew where the page becomes narrow or wide: then their letters keep their size.
 function onNarrow(act) {
   let narrow = root.clientWidth < 600;
-  new ResizeObserver(() => { const now = root.clientWidth < 600; if (root.clientWidth && now !== narrow) { narrow = now; act(); } }).observe(root);
+  new ResizeObserver(() => { const now = root.clientWidth < 600; if (root.clientWidth && now !== narrow) { narrow = now; act(); } })
+    .observe(root);
 }
 
 // The choice between the two horizontal axes.
 function layOut(text, act) {
-  const ways = ["seconds", "steps"].map((way, i) => make("button", { type: "button", class: "vl-chip", text: way, "aria-pressed": String(i === 0), onclick: () => {
-    for (const each of ways) each.setAttribute("aria-pressed", String(each.textContent === way));
-    act(way);
-  } }));
-  return make("div", { class: "vl-row", role: "group", "aria-label": "Curves laid out by" }, make("span", { class: "vl-hint", text }), ...ways);
+  const ways = ["seconds", "steps"].map((way, i) => make("button", { type: "button", class: "vl-chip", text: way,
+    "aria-pressed": String(i === 0), onclick: () => {
+      for (const each of ways) each.setAttribute("aria-pressed", String(each.textContent === way));
+      act(way);
+    } }));
+  return make("div", { class: "vl-row", role: "group", "aria-label": "Curves laid out by" },
+    make("span", { class: "vl-hint", text }), ...ways);
 }
 
 // What is under the list: nothing, or the curves of the ticked runs with what is different between just these.
 const showOverlay = (() => {
   const CURVES = new Map();                                              // by run id: { stamp, loss, accuracy }
   let by = "seconds", shown = "", turn = 0;
-  const charts = make("div", { class: "vl-two" }), legend = make("ul", { class: "vl-overlay-legend" }), words = make("p", { class: "vl-hint", role: "status" });
-  const parts = [make("div", { class: "vl-row" }, make("h4", { text: "Curves over each other" }), layOut("by", (way) => { by = way; draw(); })), charts, legend, words];
+  const charts = make("div", { class: "vl-two" }), legend = make("ul", { class: "vl-overlay-legend" }),
+    words = make("p", { class: "vl-hint", role: "status" });
+  const parts = [make("div", { class: "vl-row" }, make("h4", { text: "Curves over each other" }),
+    layOut("by", (way) => { by = way; draw(); })), charts, legend, words];
   let runs = [];
 
   async function show(box, next) {
@@ -64,7 +75,8 @@ const showOverlay = (() => {
     const missing = runs.filter((one, i) => CURVES.get(one.id)?.stamp !== stamps[i]).map((one) => one.id);
     try {
       const answer = missing.length ? (await ask({ question: "curves", runs: missing })).runs : {};
-      for (const [id, curves] of Object.entries(answer)) CURVES.set(id, { ...curves, stamp: stamps[runs.findIndex((one) => one.id === id)] ?? "" });
+      for (const [id, curves] of Object.entries(answer))
+        CURVES.set(id, { ...curves, stamp: stamps[runs.findIndex((one) => one.id === id)] ?? "" });
       if (mine_ !== turn) return;
       shown = now;
       draw();
@@ -75,9 +87,11 @@ const showOverlay = (() => {
     const lines = runs.map((one, i) => ({ ...(CURVES.get(one.id) ?? { loss: [], accuracy: [] }), style: STYLES[i], name: one.title }));
     charts.replaceChildren(...twoCharts(lines, by));
     const own = differences(runs);
-    legend.replaceChildren(...runs.map((one, i) => make("li", {}, swatch(STYLES[i]), make("span", { class: "vl-run-title", text: one.title }),
+    legend.replaceChildren(...runs.map((one, i) => make("li", {}, swatch(STYLES[i]),
+      make("span", { class: "vl-run-title", text: one.title }),
       make("span", { class: "vl-score" }, ...scoreOf(one, false)), make("ul", { class: "vl-tags" }, ...tags(own[i])))));
-    words.textContent = runs.length < 2 ? "Tick another run to compare." : (own.some((pairs) => pairs.length) ? "" : "Their settings are the same: what differs is chance. ") +
+    words.textContent = runs.length < 2 ? "Tick another run to compare." :
+      (own.some((pairs) => pairs.length) ? "" : "Their settings are the same: what differs is chance. ") +
       "Loss is a moving mean. One run each does not tell a small difference from chance: a race over three seeds does.";
   }
 

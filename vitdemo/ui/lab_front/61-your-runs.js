@@ -2,8 +2,10 @@
 (() => {
   const EVERY = 4000, ITEMS = new Map(), ticked = [];                    // nodes by run id; ids in the order they were ticked
   let rows = [], timer = 0, asking = false, again = false, shownState = "";
-  const { body, head } = section("runs", 10, "Your runs", "What you trained or loaded in this browser. Tick up to " + MOST_OVERLAID + " to lay their curves over each other.", { open: true });
-  const nothing = make("p", { class: "vl-empty", text: "No runs yet. Start one above, or load a checkpoint file that you or somebody else saved." });
+  const { body, head } = section("runs", 10, "Your runs",
+    "What you trained or loaded in this browser. Tick up to " + MOST_OVERLAID + " to lay their curves over each other.", { open: true });
+  const nothing = make("p",
+    { class: "vl-empty", text: "No runs yet. Start one above, or load a checkpoint file that you or somebody else saved." });
   const list = make("ul", { class: "vl-run-list", "aria-label": "Your runs" });
   const overlaid = make("div", { class: "vl-overlaid" });
   body.append(nothing, list, buildLoading(), overlaid);
@@ -24,7 +26,8 @@
       try { await look(); } catch (failure) { if (!rows.length) nothing.textContent = failure.message; }
     } while (again);
     asking = false;
-    if (rows.some((one) => !isOver(one.state)) && root.isConnected) timer = setTimeout(() => root.offsetParent && !document.hidden ? refresh() : later(), EVERY);
+    if (rows.some((one) => !isOver(one.state)) && root.isConnected)
+      timer = setTimeout(() => root.offsetParent && !document.hidden ? refresh() : later(), EVERY);
   }
 
   function later() { timer = setTimeout(() => root.isConnected && (root.offsetParent && !document.hidden ? refresh() : later()), EVERY); }
@@ -33,7 +36,8 @@
     const ids = mine.list();
     const answer = ids.length ? await ask({ question: "list", mine: ids }) : { runs: [], gone: [] };
     for (const id of answer.gone ?? []) mine.remove(id);
-    if (answer.gone?.length) say(answer.gone.length === 1 ? "One of your runs is no longer on this computer; it was taken off the list." : answer.gone.length + " of your runs are no longer on this computer; they were taken off the list.");
+    if (answer.gone?.length) say(answer.gone.length === 1 ? "One of your runs is no longer on this computer; it was taken off the list." :
+      answer.gone.length + " of your runs are no longer on this computer; they were taken off the list.");
     rows = ids.map((id) => answer.runs.find((one) => one.id === id)).filter(Boolean);
     draw();
     emit("listed", rows);
@@ -51,12 +55,17 @@
       if (list.children[place] !== item.node) list.insertBefore(item.node, list.children[place] ?? null);
     });
     head.querySelector(".vl-how-many")?.remove();
-    if (rows.length) head.querySelector(".vl-title").after(make("span", { class: "vl-how-many vl-hint", text: rows.length + (rows.length === 1 ? " run" : " runs") }));
+    if (rows.length)
+      head.querySelector(".vl-title").after(make("span", { class: "vl-how-many vl-hint", text: counted(rows.length, "run") }));
     overlay();
   }
 
   function tick(id, wanted) {
-    if (wanted && ticked.length >= MOST_OVERLAID) { say("At most " + MOST_OVERLAID + " runs can be laid over each other: untick one first.", true); overlay(); return; }
+    if (wanted && ticked.length >= MOST_OVERLAID) {
+      say("At most " + MOST_OVERLAID + " runs can be laid over each other: untick one first.", true);
+      overlay();
+      return;
+    }
     if (wanted) ticked.push(id); else untick(id);
     overlay();
   }
@@ -81,11 +90,16 @@
 
   // A checkpoint file becomes a run like the others: it can be opened, tested, and fine-tuned.
   function buildLoading() {
-    const input = make("input", { type: "file", class: "vl-hidden", id: "vl-checkpoint", accept: ".safetensors,.pt,.pth,.bin", onchange: () => { const [file] = input.files; input.value = ""; if (file) load(file); } });
-    const words = make("span", { class: "vl-hint", role: "status", text: "A .safetensors or .pt file, also one from timm, torchvision, DINO or Hugging Face." });
-    const heads = make("input", { type: "number", min: 1, max: 256, value: 12, id: "vl-checkpoint-heads" }), go = make("button", { type: "submit", class: "vl-button", text: "Load with these heads" });
-    const form = make("form", { class: "vl-row", hidden: true, onsubmit: (event) => { event.preventDefault(); open(Number(heads.value)); } }, make("label", {}, "Attention heads", heads), go);
-    const box = make("div", { class: "vl-loading vl-drop" }, make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, input, "Load a checkpoint file"), words), form);
+    const input = make("input", { type: "file", class: "vl-hidden", id: "vl-checkpoint", accept: ".safetensors,.pt,.pth,.bin",
+      onchange: () => { const [file] = input.files; input.value = ""; if (file) load(file); } });
+    const words = make("span",
+      { class: "vl-hint", role: "status", text: "A .safetensors or .pt file, also one from timm, torchvision, DINO or Hugging Face." });
+    const heads = make("input", { type: "number", min: 1, max: 256, value: 12, id: "vl-checkpoint-heads" }),
+      go = make("button", { type: "submit", class: "vl-button", text: "Load with these heads" });
+    const form = make("form", { class: "vl-row", hidden: true,
+      onsubmit: (event) => { event.preventDefault(); open(Number(heads.value)); } }, make("label", {}, "Attention heads", heads), go);
+    const box = make("div", { class: "vl-loading vl-drop" },
+      make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, input, "Load a checkpoint file"), words), form);
     let path = null;
 
     dropInto(box, (files) => load(files[0]));

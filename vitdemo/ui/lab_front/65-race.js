@@ -2,8 +2,12 @@
 let openRace;                                                            // shows the form, or the race that is going: set in 66
 const race = (() => {
   const KEPT = "vitdemo-race";
-  let now = null;                                                        // { race, kind, question, a, b, minutes, seeds, data, seconds, runs: [{ run, side, seed }], vote, looked }
-  try { const known = JSON.parse(localStorage.getItem(KEPT) ?? "null"); if (Array.isArray(known?.runs)) now = known; } catch { /* then a race lasts as long as the page */ }
+  // { race, kind, question, a, b, minutes, seeds, data, seconds, runs: [{ run, side, seed }], vote, looked }
+  let now = null;
+  try {
+    const known = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    if (Array.isArray(known?.runs)) now = known;
+  } catch { /* then a race lasts as long as the page */ }
   return {
     now: () => now,
     keep(next) {
@@ -19,36 +23,47 @@ sealed = (id) => race.hidden() && race.now().runs.some(({ run }) => run === id);
 
 // Whatever way leads to a run that is sealed ends before its numbers are drawn.
 on("run", (id) => {
-  if (id && sealed(id)) Promise.resolve().then(() => { if (lab.id === id) { choose(null); say("That run is in a race: vote first, or show the race without voting.", true); } });
+  if (id && sealed(id)) Promise.resolve().then(() => {
+    if (lab.id === id) { choose(null); say("That run is in a race: vote first, or show the race without voting.", true); }
+  });
 });
 
 (() => {
-  const { box, body } = section("runs", 20, "A fair race", "Two runs, one difference; same seed, same pictures in the same order. You vote before you look.", { open: Boolean(race.now()) });
-  const form = make("form", { class: "vl-lines", onsubmit: (event) => { event.preventDefault(); start(); } }), stage = make("div", { class: "vl-lines vl-race", hidden: true });
+  const { box, body } = section("runs", 20, "A fair race",
+    "Two runs, one difference; same seed, same pictures in the same order. You vote before you look.", { open: Boolean(race.now()) });
+  const form = make("form", { class: "vl-lines", onsubmit: (event) => { event.preventDefault(); start(); } }),
+    stage = make("div", { class: "vl-lines vl-race", hidden: true });
   const kinds = make("div", { class: "vl-cards" });
-  const minutes = make("input", { type: "number", min: 0.1, max: 60, step: "any", value: 1, id: "vl-race-minutes", oninput: () => price() }), data = make("select", { id: "vl-race-data", onchange: () => price() });
+  const minutes = make("input",
+    { type: "number", min: 0.1, max: 60, step: "any", value: 1, id: "vl-race-minutes", oninput: () => price() });
+  const data = make("select", { id: "vl-race-data", onchange: () => price() });
   const three = make("input", { type: "checkbox", id: "vl-race-seeds", onchange: () => price() });
-  const total = make("p", { role: "status", class: "vl-total" }), go = make("button", { type: "submit", class: "vl-primary", text: "Start the race", disabled: true });
+  const total = make("p", { role: "status", class: "vl-total" }),
+    go = make("button", { type: "submit", class: "vl-primary", text: "Start the race", disabled: true });
   let timer = 0, turn = 0, seconds = null;
 
   form.append(make("fieldset", {}, make("legend", { text: "What should be tested?" }), kinds),
     make("div", { class: "vl-row vl-race-ways" }, make("label", {}, "Minutes for each run", minutes), make("label", {}, "Pictures", data),
-      make("label", {}, three, make("span", {}, "Three seeds ", make("span", { class: "vl-hint", text: "both sides three times, so that noise is not read as a win" })))),
+      make("label", {}, three, make("span", {}, "Three seeds ",
+        make("span", { class: "vl-hint", text: "both sides three times, so that noise is not read as a win" })))),
     make("div", { class: "vl-row" }, go, total));
   body.append(form, stage);
   box.addEventListener("toggle", () => { if (box.open && !race.now()) price(); });
 
   on("hello", (hello) => {
     box.hidden = !hello.races?.length || (!hello.training && !race.now());
-    kinds.replaceChildren(...(hello.races ?? []).map((kind, i) => make("label", { class: "vl-card" }, make("input", { type: "radio", name: "vl-race-kind", value: kind.kind, checked: i === 0, onchange: () => price() }),
+    kinds.replaceChildren(...(hello.races ?? []).map((kind, i) => make("label", { class: "vl-card" },
+      make("input", { type: "radio", name: "vl-race-kind", value: kind.kind, checked: i === 0, onchange: () => price() }),
       make("span", { class: "vl-card-text" }, make("b", { text: kind.question }), make("span", { text: kind.a + " or " + kind.b }),
-        make("span", { class: "vl-hint", text: kind.budget === "steps" ? "both get equally many steps" : "both get equally many seconds" })))));
+        make("span",
+          { class: "vl-hint", text: kind.budget === "steps" ? "both get equally many steps" : "both get equally many seconds" })))));
     data.replaceChildren(...(hello.data ?? []).map((one) => make("option", { value: one.name, text: one.title })));
     minutes.max = hello.max_minutes ?? 60;
     openRace();
   });
 
-  const wish = () => ({ question: "race", kind: kinds.querySelector("input:checked")?.value, minutes: Number(minutes.value), seeds: three.checked ? 3 : 1, data: data.value });
+  const wish = () => ({ question: "race", kind: kinds.querySelector("input:checked")?.value, minutes: Number(minutes.value),
+    seeds: three.checked ? 3 : 1, data: data.value });
 
   // The total time is said before anybody can start.
   function price() {
@@ -59,7 +74,11 @@ on("run", (id) => {
       try {
         const answer = await ask({ ...wish(), dry: true });
         if (mine_ !== turn) return;
-        if (answer.measuring) { total.textContent = answer.sentence ?? "Timing a few steps on this computer …"; timer = setTimeout(() => mine_ === turn && price(), 1500); return; }
+        if (answer.measuring) {
+          total.textContent = answer.sentence ?? "Timing a few steps on this computer …";
+          timer = setTimeout(() => mine_ === turn && price(), 1500);
+          return;
+        }
         seconds = answer.seconds;
         total.className = "vl-total";
         total.textContent = answer.sentence ?? "Takes " + clock(answer.seconds) + " in all.";
@@ -72,7 +91,8 @@ on("run", (id) => {
     const request = wish(), kind = lab.hello.races.find((one) => one.kind === request.kind);
     await doing(go, async () => {
       const answer = await ask({ ...request, mine: mine.known() });
-      race.keep({ race: answer.race, kind: request.kind, question: kind.question, a: kind.a, b: kind.b, minutes: request.minutes, seeds: request.seeds, data: request.data, seconds, runs: answer.runs, vote: null, looked: false });
+      race.keep({ race: answer.race, kind: request.kind, question: kind.question, a: kind.a, b: kind.b, minutes: request.minutes,
+        seeds: request.seeds, data: request.data, seconds, runs: answer.runs, vote: null, looked: false });
       for (const { run } of answer.runs) mine.add(run);
       openRace({ focus: true });
     });

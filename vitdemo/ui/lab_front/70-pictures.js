@@ -1,10 +1,14 @@
-// A person's own pictures: sets of 2 to 100 classes, collected here or brought as a .zip of class folders. The pictures lie on the server, in a
-// set whose name nobody can guess; the browser remembers only that name.
+// A person's own pictures: sets of 2 to 100 classes, collected here or brought as a .zip of class folders. The pictures lie on the server,
+// in a set whose name nobody can guess; the browser remembers only that name.
 const ownSets = (() => {
   const KEPT = "vitdemo-sets";
   let kept = [];
-  const clean = (known) => Array.isArray(known) ? known.filter((one) => typeof one?.id === "string").map(({ id, title }) => ({ id, title: String(title ?? "") })).slice(0, 20) : [];
-  const read = () => { try { kept = clean(JSON.parse(localStorage.getItem(KEPT) ?? "[]")); } catch { /* then sets last as long as the page */ } return kept; };
+  const clean = (known) => Array.isArray(known) ? known.filter((one) => typeof one?.id === "string")
+    .map(({ id, title }) => ({ id, title: String(title ?? "") })).slice(0, 20) : [];
+  const read = () => {
+    try { kept = clean(JSON.parse(localStorage.getItem(KEPT) ?? "[]")); } catch { /* then sets last as long as the page */ }
+    return kept;
+  };
   const write = (next) => { kept = next; try { localStorage.setItem(KEPT, JSON.stringify(next)); } catch { /* see above */ } };
   return {
     list: read,
@@ -13,7 +17,8 @@ const ownSets = (() => {
   };
 })();
 
-const collected = { id: null, title: "", cards: [], left: leftOut(), busy: 0 };   // the set on the table; a card is one class
+// the set on the table; a card is one class
+const collected = { id: null, title: "", cards: [], left: leftOut(), flatters: "", busy: 0 };
 // What changes a set is done one after the other, in the order it was asked for, so that picture 3 stays picture 3.
 const inLine = (() => {
   let last = Promise.resolve();
@@ -27,18 +32,26 @@ const inLine = (() => {
 let showCollected = () => {};
 
 (() => {
-  const { box, body } = section("runs", 30, "Your own pictures", "A few dozen pictures of two or more things, from files or the camera, make a classifier of your own in a minute.");
+  const { box, body } = section("runs", 30, "Your own pictures",
+    "A few dozen pictures of two or more things, from files or the camera, make a classifier of your own in a minute.");
   const which = make("select", { "aria-label": "Set of pictures", onchange: () => inLine(() => open(which.value)) });
-  const title = make("input", { type: "text", id: "vl-set-title", maxlength: 60, placeholder: "Name of the set", onchange: () => rename() });
-  const zip = make("input", { type: "file", class: "vl-hidden", accept: ".zip,application/zip", onchange: () => { const [file] = zip.files; zip.value = ""; if (file) inLine(() => bring(file)); } });
+  const title = make("input",
+    { type: "text", id: "vl-set-title", maxlength: 60, placeholder: "Name of the set", onchange: () => rename() });
+  const zip = make("input", { type: "file", class: "vl-hidden", accept: ".zip,application/zip",
+    onchange: () => { const [file] = zip.files; zip.value = ""; if (file) inLine(() => bring(file)); } });
   const drop = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete this set …", onclick: () => sure(true) });
-  const yes = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete it", onclick: () => inLine(erase) }), no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => sure(false) });
-  const asked = make("span", { class: "vl-row vl-sure", role: "group", hidden: true }, make("span", { text: "Delete all pictures of this set for good?" }), yes, no);
-  const words = make("p", { class: "vl-hint", role: "status" }), skipped = make("details", {});
-  const add = make("button", { type: "button", class: "vl-add-class", onclick: () => { addCard().rename.focus(); show(); } }, make("b", { text: "Add a class" }), make("span", { class: "vl-hint", text: "another kind of thing" }));
+  const yes = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete it", onclick: () => inLine(erase) }),
+    no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => sure(false) });
+  const asked = make("span", { class: "vl-row vl-sure", role: "group", hidden: true },
+    make("span", { text: "Delete all pictures of this set for good?" }), yes, no);
+  const words = make("p", { class: "vl-hint", role: "status" }), caution = make("p", { class: "vl-caution", role: "status" }),
+    skipped = make("details", {});
+  const add = make("button", { type: "button", class: "vl-add-class", onclick: () => { addCard().rename.focus(); show(); } },
+    make("b", { text: "Add a class" }), make("span", { class: "vl-hint", text: "another kind of thing" }));
   const cards = make("div", { class: "vl-own-classes" }, add);
-  const table = make("div", { class: "vl-lines vl-drop" }, cards, words, skipped);
-  body.append(make("div", { class: "vl-row" }, make("label", {}, "Set", which), make("label", { class: "vl-grow" }, "Name", title), make("label", { class: "vl-button vl-file" }, zip, "Bring a .zip of class folders"), drop, asked),
+  const table = make("div", { class: "vl-lines vl-drop" }, cards, words, caution, skipped);
+  body.append(make("div", { class: "vl-row" }, make("label", {}, "Set", which), make("label", { class: "vl-grow" }, "Name", title),
+    make("label", { class: "vl-button vl-file" }, zip, "Bring a .zip of class folders"), drop, asked),
     table, buildOwnTraining());
 
   dropInto(table, (files) => {                                           // a .zip may be dropped anywhere; pictures belong to a class
@@ -48,8 +61,10 @@ let showCollected = () => {};
 
   box.addEventListener("toggle", () => { if (!box.open) closeCamera(); else begin(); });
   document.addEventListener("paste", (event) => {
-    const files = [...event.clipboardData?.files ?? []], at = document.activeElement?.closest?.(".vl-class"), card = collected.cards.find((one) => one.node === at) ?? collected.cards.find((one) => one.last);
-    if (!files.length || !card || !box.open || !root.offsetParent || !(at || body.contains(document.activeElement) || document.activeElement === document.body)) return;
+    const files = [...event.clipboardData?.files ?? []], at = document.activeElement?.closest?.(".vl-class"),
+      card = collected.cards.find((one) => one.node === at) ?? collected.cards.find((one) => one.last);
+    if (!files.length || !card || !box.open || !root.offsetParent ||
+      !(at || body.contains(document.activeElement) || document.activeElement === document.body)) return;
     event.preventDefault();
     card.take(files);
   });
@@ -94,7 +109,7 @@ let showCollected = () => {};
   function put_(set) {
     closeCamera();
     for (const card of collected.cards) card.node.remove();
-    Object.assign(collected, { id: set.id, title: set.title, left: leftOut(set), cards: [] });
+    Object.assign(collected, { id: set.id, title: set.title, left: leftOut(set), flatters: set.flatters ?? "", cards: [] });
     title.value = set.title;
     for (const [name, count] of set.classes) addCard(name, count, set.thumbnails?.[name] ?? []);
   }
@@ -114,7 +129,8 @@ let showCollected = () => {};
     try {
       const path = await handOver(file, lab.hello.limits.zip_megabytes);
       words.textContent = "Looking through " + file.name + " …";
-      const { set } = await ask({ question: "set", do: "zip", path, title: file.name.replace(/\.zip$/i, "").slice(0, 60) });
+      const { set } = await ask({ question: "set", do: "zip", path, title: file.name.replace(/\.zip$/i, "").slice(0, 60),
+        browser: mine.secret() });
       ownSets.keep(set);
       put_(set);
     } finally { words.textContent = ""; }
@@ -122,7 +138,10 @@ let showCollected = () => {};
 
   function rename() {
     collected.title = title.value.trim();
-    if (collected.id) inLine(async () => { await ask({ question: "set", do: "rename", set: collected.id, title: collected.title }); ownSets.keep(collected); });
+    if (collected.id) inLine(async () => {
+      await ask({ question: "set", do: "rename", set: collected.id, title: collected.title });
+      ownSets.keep(collected);
+    });
   }
 
   function sure(open) { asked.hidden = !open; drop.hidden = open; (open ? no : drop).focus(); }
@@ -137,18 +156,24 @@ let showCollected = () => {};
 
   function show() {
     const known = ownSets.list(), current = collected.id && !known.some((one) => one.id === collected.id) ? [collected] : [];
-    which.replaceChildren(...[...current, ...known].map((one) => make("option", { value: one.id, text: one.title || "Without a name" })), make("option", { value: "", text: "A new set" }));
+    which.replaceChildren(...[...current, ...known].map((one) => make("option", { value: one.id, text: one.title || "Without a name" })),
+      make("option", { value: "", text: "A new set" }));
     which.value = collected.id ?? "";
     if (document.activeElement !== title) title.value = collected.title;
     drop.hidden = !collected.id || !asked.hidden;
     for (const card of collected.cards) card.show();
     const limits = lab.hello?.limits ?? {}, pictures = collected.cards.reduce((sum, card) => sum + card.count, 0);
     add.disabled = collected.cards.length >= (limits.classes?.[1] ?? 100);
-    if (!collected.busy || !words.textContent.endsWith("…")) words.textContent = !pictures ? "Pictures go only to the computer that runs this page: those you collect here 256 pixels large on the shorter side, a .zip whole." :
-      counted(pictures, "picture") + " in " + counted(collected.cards.filter((card) => card.count).length, "class") + (limits.pictures ? "; at most " + counted(limits.pictures, "picture") + " here." : ".");
+    if (!collected.busy || !words.textContent.endsWith("…")) words.textContent = !pictures ?
+      "Pictures go only to the computer that runs this page: those you collect here 256 pixels large on the shorter side, a .zip whole." :
+      counted(pictures, "picture") + " in " + counted(collected.cards.filter((card) => card.count).length, "class") +
+      (limits.pictures ? "; at most " + counted(limits.pictures, "picture") + " here." : ".");
+    if (caution.textContent !== collected.flatters) caution.textContent = collected.flatters;
+    caution.hidden = !collected.flatters;
     const { line, names } = collected.left, stamp = [line, ...names].join("\n");
     skipped.hidden = !line;
-    if (skipped.dataset.names !== stamp) skipped.replaceChildren(make("summary", { text: line }), ...names.map((name) => make("p", { class: "vl-hint", text: name })));
+    if (skipped.dataset.names !== stamp) skipped.replaceChildren(make("summary", { text: line }),
+      ...names.map((name) => make("p", { class: "vl-hint", text: name })));
     skipped.dataset.names = stamp;
     emit("set", collected);
   }

@@ -18,7 +18,8 @@ const { openCamera, closeCamera } = (() => {
     lens.replaceChildren(words);
     try {
       if (!navigator.mediaDevices?.getUserMedia) throw Object.assign(new Error(), { name: "Insecure" });
-      const got = await navigator.mediaDevices.getUserMedia({ video: { facingMode: facing, width: { ideal: 640 }, height: { ideal: 480 } } });
+      const got = await navigator.mediaDevices.getUserMedia({ video: { facingMode: facing, width: { ideal: 640 },
+        height: { ideal: 480 } } });
       if (mine_ !== turn) { for (const track of got.getTracks()) track.stop(); return; }
       stream = got;
       for (const track of stream.getTracks()) track.addEventListener("ended", () => mine_ === turn && closeCamera());
@@ -26,7 +27,9 @@ const { openCamera, closeCamera } = (() => {
     } catch (failure) {
       if (mine_ !== turn) return;
       words.className = "vl-trouble";
-      words.textContent = failure.name === "Insecure" ? "Browsers give the camera only to pages opened over https or on this very computer (localhost): add files instead." : REFUSED[failure.name] ?? "The camera cannot be used: add files instead.";
+      words.textContent = failure.name === "Insecure" ?
+        "Browsers give the camera only to pages opened over https or on this very computer (localhost): add files instead." :
+        REFUSED[failure.name] ?? "The camera cannot be used: add files instead.";
       lens.replaceChildren(words);
       card.camera.removeAttribute("aria-pressed");
       card = null;
@@ -39,10 +42,15 @@ const { openCamera, closeCamera } = (() => {
     video.srcObject = stream;
     video.dataset.mirrored = String(facing === "user");
     const shoot = make("button", { type: "button", class: "vl-primary vl-shoot", text: "Hold to take pictures" });
-    const close = make("button", { type: "button", class: "vl-button", text: "Close the camera", onclick: () => { const { camera } = card; closeCamera(); camera.focus(); } });
+    const close = make("button", { type: "button", class: "vl-button", text: "Close the camera",
+      onclick: () => { const { camera } = card; closeCamera(); camera.focus(); } });
     const many = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === "videoinput").length > 1;
-    const turnRound = make("button", { type: "button", class: "vl-button", text: "Other camera", hidden: !many, onclick: () => { const again = card; facing = facing === "user" ? "environment" : "user"; closeCamera(); openCamera(again); } });
-    lens.replaceChildren(make("div", { class: "vl-video" }, video), make("div", { class: "vl-row" }, shoot, turnRound, close));
+    const turnRound = make("button", { type: "button", class: "vl-button", text: "Other camera", hidden: !many,
+      onclick: () => { const again = card; facing = facing === "user" ? "environment" : "user"; closeCamera(); openCamera(again); } });
+    lens.replaceChildren(make("div", { class: "vl-video" }, video), make("div", { class: "vl-row" }, shoot, turnRound, close),
+      make("p", { class: "vl-hint",
+        text: "Pictures taken in one go are near-copies of each other, which makes the accuracy look better than it is: " +
+        "let go, and move the thing or the camera, between them." }));
     hold(shoot);
     shoot.focus({ preventScroll: true });
   }
@@ -54,7 +62,7 @@ const { openCamera, closeCamera } = (() => {
       if (event.repeat || timer || event.button > 0) return;
       if (event.pointerId !== undefined) button.setPointerCapture(event.pointerId);
       shot();
-      timer = setInterval(shot, EVERY);
+      timer = setInterval(() => shot(true), EVERY);
       button.dataset.held = "true";
     };
     const end = () => { clearInterval(timer); timer = 0; button.dataset.held = "false"; };
@@ -66,10 +74,11 @@ const { openCamera, closeCamera } = (() => {
   }
 
   // The middle square, as the preview shows it but not mirrored: so the model gets what it will get later.
-  function shot() {
+  function shot(together = false) {
     if (!video?.videoWidth || card.waiting >= MOST_WAITING) return;
-    const side = Math.min(video.videoWidth, video.videoHeight), url = jpegOf(video, side, side, { left: (video.videoWidth - side) / 2, top: (video.videoHeight - side) / 2 });
-    card.add(() => url, "a picture of the camera");
+    const side = Math.min(video.videoWidth, video.videoHeight),
+      url = jpegOf(video, side, side, { left: (video.videoWidth - side) / 2, top: (video.videoHeight - side) / 2 });
+    card.add(() => url, "a picture of the camera", together);
     video.parentNode.animate?.([{ opacity: 0.55 }, { opacity: 1 }], { duration: 140 });
   }
 
@@ -84,7 +93,8 @@ const { openCamera, closeCamera } = (() => {
   }
 
   window.addEventListener("pagehide", closeCamera);
-  new ResizeObserver(() => { if (card && !root.offsetParent) closeCamera(); }).observe(root);      // another tab of the page, also where the video was scrolled away
+  // another tab of the page, also where the video was scrolled away
+  new ResizeObserver(() => { if (card && !root.offsetParent) closeCamera(); }).observe(root);
   document.addEventListener("visibilitychange", () => { if (document.hidden) closeCamera(); });
   return { openCamera, closeCamera };
 })();

@@ -1,5 +1,6 @@
 // One class of a set: its name, its pictures, and the ways to add some: files, drop, paste, camera.
-const ADD_LARGEST = 4e6;                                                  // bytes of a file that this browser cannot read and the server may
+// bytes of a file that this browser cannot read and the server may
+const ADD_LARGEST = 4e6;
 const SHOWN_THUMBS = 24, MOST_REMOVED = 200;                              // pictures shown of a class; of one that may be removed whole
 
 // A picture file as a data URL that is small enough to travel: at most 256 pixels on its short side, as JPEG, upright.
@@ -7,11 +8,14 @@ async function shrunk(file) {
   const image = await createImageBitmap(file, { imageOrientation: "from-image" }).catch(() => null);
   if (image) return jpegOf(image, image.width, image.height);
   if (file.size > ADD_LARGEST) throw new Error("this browser cannot read it, and it is too large to be sent as it is");
-  return new Promise((done, failed) => Object.assign(new FileReader(), { onload() { done(this.result); }, onerror: () => failed(new Error("it could not be read")) }).readAsDataURL(file));
+  return new Promise((done, failed) => Object.assign(new FileReader(),
+    { onload() { done(this.result); }, onerror: () => failed(new Error("it could not be read")) }).readAsDataURL(file));
 }
 
 function jpegOf(source, width, height, { left = 0, top = 0 } = {}) {
-  const scale = Math.min(1, 256 / Math.min(width, height)), canvas = make("canvas", { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) }), ctx = canvas.getContext("2d");
+  const scale = Math.min(1, 256 / Math.min(width, height));
+  const canvas = make("canvas", { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) });
+  const ctx = canvas.getContext("2d");
   ctx.imageSmoothingQuality = "high";
   ctx.fillStyle = "white";                                               // JPEG knows no transparency
   ctx.fillRect(0, 0, canvas.width, canvas.height);
@@ -22,37 +26,50 @@ function jpegOf(source, width, height, { left = 0, top = 0 } = {}) {
 // urls[i] is picture i of the class; of a large class only some are known here.
 function classCard(name, count, urls, gone) {
   const refused = [], limit = () => lab.hello?.limits?.pictures ?? Infinity;
-  const rename = make("input", { type: "text", maxlength: 40, value: name, "aria-label": "Name of the class", onchange: () => named(), onfocus: () => rename.select() });
-  const files = make("input", { type: "file", class: "vl-hidden", multiple: true, accept: "image/*,.heic,.tif,.tiff,.bmp,.webp", onchange: () => { take([...files.files]); files.value = ""; } });
+  const rename = make("input", { type: "text", maxlength: 40, value: name, "aria-label": "Name of the class", onchange: () => named(),
+    onfocus: () => rename.select() });
+  const files = make("input", { type: "file", class: "vl-hidden", multiple: true, accept: "image/*,.heic,.tif,.tiff,.bmp,.webp",
+    onchange: () => { take([...files.files]); files.value = ""; } });
   const camera = make("button", { type: "button", class: "vl-button", text: "Camera", onclick: () => openCamera(card) });
   const remove = make("button", { type: "button", class: "vl-button vl-quiet", text: "Remove", onclick: () => sure(true) });
-  const yes = make("button", { type: "button", class: "vl-button vl-danger", text: "Remove", onclick: () => { sure(false); inLine(clear); } }), no = make("button", { type: "button", class: "vl-button", text: "Keep", onclick: () => sure(false) });
-  const asked = make("div", { class: "vl-row vl-sure", role: "group", hidden: true }, make("span", { text: "Remove this class with its pictures?" }), yes, no);
-  const told = make("span", { class: "vl-hint", role: "status" }), thumbs = make("div", { class: "vl-thumbs" }), trouble = make("p", { class: "vl-trouble", role: "status" });
+  const yes = make("button",
+    { type: "button", class: "vl-button vl-danger", text: "Remove", onclick: () => { sure(false); inLine(clear); } }),
+    no = make("button", { type: "button", class: "vl-button", text: "Keep", onclick: () => sure(false) });
+  const asked = make("div", { class: "vl-row vl-sure", role: "group", hidden: true },
+    make("span", { text: "Remove this class with its pictures?" }), yes, no);
+  const told = make("span", { class: "vl-hint", role: "status" }), thumbs = make("div", { class: "vl-thumbs" }),
+    trouble = make("p", { class: "vl-trouble", role: "status" });
   const lens = make("div", { class: "vl-lens", hidden: true });
   const node = make("section", { class: "vl-class vl-drop" }, make("div", { class: "vl-class-head" }, rename, told),
-    make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, files, "Add files"), camera, remove), asked, lens, thumbs, trouble);
+    make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, files, "Add files"), camera, remove),
+    asked, lens, thumbs, trouble);
   const card = { name, count, urls, node, rename, lens, camera, waiting: 0, last: false, take, add, show };
 
   dropInto(node, take);
-  for (const event of ["focusin", "pointerdown"]) node.addEventListener(event, () => { for (const other of collected.cards) other.last = other === card; });
+  for (const event of ["focusin", "pointerdown"])
+    node.addEventListener(event, () => { for (const other of collected.cards) other.last = other === card; });
 
   function take(list) {
-    if (list.some((file) => /\.zip$/i.test(file.name))) { say("A .zip of class folders becomes a set of its own: bring it with the button above.", true); return; }
+    if (list.some((file) => /\.zip$/i.test(file.name))) {
+      say("A .zip of class folders becomes a set of its own: bring it with the button above.", true);
+      return;
+    }
     refused.length = 0;
     for (const file of list) add(() => shrunk(file), file.name);
   }
 
-  // One picture on its way: `picture` gives its data URL when its turn comes.
-  function add(picture, from = "the picture") {
+  // One picture on its way: `picture` gives its data URL when its turn comes; `together`: it was taken in one go with the one before.
+  function add(picture, from = "the picture", together = false) {
     card.waiting++;
     show();
     return inLine(async () => {
       try {
-        if (collected.cards.reduce((sum, each) => sum + each.count, 0) >= limit()) throw new Error("a set may have at most " + counted(limit(), "picture") + " here");
+        if (collected.cards.reduce((sum, each) => sum + each.count, 0) >= limit())
+          throw new Error("a set may have at most " + counted(limit(), "picture") + " here");
         const url = await picture();
         if (!collected.id) await begin();
-        const { set } = await ask({ question: "set", do: "add", set: collected.id, klass: card.name, data: url });
+        const { set } = await ask({ question: "set", do: "add", set: collected.id, klass: card.name, data: url, together });
+        collected.flatters = set.flatters ?? "";
         card.count = set.classes.find(([known]) => known === card.name)?.[1] ?? card.count + 1;
         card.urls[card.count - 1] = url;
       } catch (failure) { refused.push(from + ": " + failure.message.slice(0, 1).toLowerCase() + failure.message.slice(1)); }
@@ -61,7 +78,7 @@ function classCard(name, count, urls, gone) {
   }
 
   async function begin() {
-    const { set } = await ask({ question: "set", do: "new", title: collected.title || "My pictures" });
+    const { set } = await ask({ question: "set", do: "new", title: collected.title || "My pictures", browser: mine.secret() });
     collected.id = set.id;
     collected.title ||= set.title;
     ownSets.keep({ id: set.id, title: set.title });
@@ -89,14 +106,19 @@ function classCard(name, count, urls, gone) {
     (open ? no : remove).focus();
   }
 
+  async function dropped(index) {
+    const { set } = await ask({ question: "set", do: "drop", set: collected.id, klass: card.name, index });
+    collected.flatters = set.flatters ?? "";
+  }
+
   async function clear() {
-    for (; card.count; card.count--) await ask({ question: "set", do: "drop", set: collected.id, klass: card.name, index: card.count - 1 });
+    for (; card.count; card.count--) await dropped(card.count - 1);
     gone(card);
   }
 
   function dropOne(index) {
     inLine(async () => {
-      await ask({ question: "set", do: "drop", set: collected.id, klass: card.name, index });
+      await dropped(index);
       card.count--;
       card.urls.splice(index, 1);
       show();
@@ -107,12 +129,14 @@ function classCard(name, count, urls, gone) {
   function show() {
     told.textContent = counted(card.count, "picture") + (card.waiting ? ", " + card.waiting + " on the way" : "");
     node.dataset.enough = String(card.count > 1);
-    trouble.textContent = refused.length > 3 ? refused.length + " files were left out: " + refused.slice(0, 2).join("; ") + "; …" : refused.join("; ");
+    trouble.textContent = refused.length > 3 ?
+      refused.length + " files were left out: " + refused.slice(0, 2).join("; ") + "; …" : refused.join("; ");
     remove.hidden = card.count > MOST_REMOVED;
     const known = Object.keys(card.urls).map(Number).slice(-SHOWN_THUMBS).reverse(), stamp = [card.name, card.count, ...known].join();
     if (thumbs.dataset.stamp === stamp) return;
     thumbs.dataset.stamp = stamp;
-    thumbs.replaceChildren(...known.map((i) => make("button", { type: "button", class: "vl-thumb", "aria-label": "Remove picture " + (i + 1) + " of " + card.name, title: "Remove", onclick: () => dropOne(i) },
+    thumbs.replaceChildren(...known.map((i) => make("button", { type: "button", class: "vl-thumb",
+      "aria-label": "Remove picture " + (i + 1) + " of " + card.name, title: "Remove", onclick: () => dropOne(i) },
       make("img", { src: card.urls[i], alt: "" }), make("i", { "aria-hidden": "true", text: "×" }))),
       ...(card.count > known.length ? [make("span", { class: "vl-hint", text: "and " + (card.count - known.length) + " more" })] : []));
   }

@@ -16,6 +16,8 @@
     for (const part of parts) part.link.hidden = part.box.hidden;
   }
 
+  // at once: who scrolls to a run's top must not find it below this line
+  on("run", (id) => { nav.hidden = !id; });
   // After the others, which decide by the same news whether their part is there.
   for (const event of ["hello", "run", "status", "news"]) on(event, () => requestAnimationFrame(() => requestAnimationFrame(fill)));
 })();

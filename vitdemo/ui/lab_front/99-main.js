@@ -3,7 +3,11 @@ async function begin() {
   const waiting = setTimeout(() => { $("off").hidden = false; }, 600);     // nobody sees the words where the answer is quick
   for (let turn = 1; ; turn++) {
     try { lab.hello = await ask({ question: "hello" }); break; }
-    catch (failure) { say(failure.message, true); await pause(Math.min(8000, 1000 * turn)); if (!root.isConnected) return clearTimeout(waiting); }
+    catch (failure) {
+      say(failure.message, true);
+      await pause(Math.min(8000, 1000 * turn));
+      if (!root.isConnected) return clearTimeout(waiting);
+    }
   }
   clearTimeout(waiting);
   say("");

@@ -7,19 +7,20 @@ function ramp(canvas) {
   COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, canvas.height); });
 }
 
-// The map's cells as one small picture, (rows, cols) pixels, to be enlarged without smoothing.
-function cells(about, vector, high, into = small) {
+// The map's cells as one small picture, (rows, cols) pixels, to be enlarged without smoothing. A map is a number per token, or { rgba } per patch.
+function cells(about, map, low, high, into = small) {
   if (into.width !== about.cols || into.height !== about.rows) { into.width = about.cols; into.height = about.rows; }
   const ctx = into.getContext("2d"), image = ctx.createImageData(about.cols, about.rows);
-  colourInto(image.data, about.cols, 0, 0, about, vector, high);
+  if (map.rgba) image.data.set(map.rgba);
+  else colourInto(image.data, about.cols, 0, 0, about, map, high, low);
   ctx.putImageData(image, 0, 0);
   return into;
 }
 
-function colourInto(data, width, row, col, about, vector, high) {
-  const table = COLOUR_TABLES[look.colours], factor = high > 0 ? 255 / high : 0;
+function colourInto(data, width, row, col, about, vector, high, low = 0) {
+  const table = COLOUR_TABLES[look.colours], factor = high > low ? 255 / (high - low) : 0;
   for (let r = 0; r < about.rows; r++) for (let c = 0; c < about.cols; c++) {
-    const w = vector[about.prefix + r * about.cols + c], colour = table[Math.max(0, Math.min(255, Math.round(w * factor)))] ?? table[0], at = 4 * ((row + r) * width + col + c);
+    const w = vector[about.prefix + r * about.cols + c], colour = table[Math.max(0, Math.min(255, Math.round((w - low) * factor)))] ?? table[0], at = 4 * ((row + r) * width + col + c);
     data[at] = colour[0]; data[at + 1] = colour[1]; data[at + 2] = colour[2]; data[at + 3] = 255;
   }
 }
@@ -47,8 +48,8 @@ function base(about, width, height) {
 
 const edges = (about, scale) => about.crop.map((edge) => Math.round(edge * scale));
 
-// Draws `vector` (null: the picture alone) over the picture on `canvas`, `side` CSS pixels wide.
-function paint(canvas, about, vector, high, side, { grid = false, marks = [] } = {}) {
+// Draws `map` (null: the picture alone) over the picture on `canvas`, `side` CSS pixels wide; its colours run from `low` to `high`.
+function paint(canvas, about, map, high, side, { grid = false, marks = [], low = 0 } = {}) {
   const ratio = window.devicePixelRatio || 1, scale = side * ratio / about.width;
   const width = Math.max(1, Math.round(about.width * scale)), height = Math.max(1, Math.round(about.height * scale));
   if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
@@ -56,10 +57,10 @@ function paint(canvas, about, vector, high, side, { grid = false, marks = [] } =
   ctx.globalAlpha = 1;
   ctx.drawImage(base(about, width, height), 0, 0);
   const [top, left, bottom, right] = edges(about, height / about.height);
-  if (vector) {
+  if (map) {
     ctx.imageSmoothingEnabled = false;
     ctx.globalAlpha = look.opacity / 100;
-    ctx.drawImage(cells(about, vector, high), left, top, right - left, bottom - top);
+    ctx.drawImage(cells(about, map, low, high), left, top, right - left, bottom - top);
     ctx.globalAlpha = 1;
   }
   const y = (r) => top + (bottom - top) * r / about.rows, x = (c) => left + (right - left) * c / about.cols;

@@ -4,8 +4,8 @@ const root = element.querySelector(".vd");
 const $ = (name) => root.querySelector(".vd-" + name);
 
 let result = null;         // the Result on screen
-const view = { kind: "attention", direction: "reads", token: null, layer: 0, head: "mean", up_to: 1, fusion: "mean", discard: 0, klass: 0, second: null };
-const look = { opacity: 65, colours: "cividis", grid: true, own: false };
+const view = { kind: "attention", direction: "reads", token: null, layer: 0, head: "mean", up_to: 1, fusion: "mean", discard: 0, klass: 0, second: null, part: "all" };
+const look = { opacity: 65, colours: "cividis", grid: true, own: false, stretch: false };
 let hovered = null;        // index of the patch under the pointer
 let trouble = "";          // why the last wish could not be fulfilled, in a sentence
 let good = null;           // { result, view } of what was last drawn whole

@@ -24,9 +24,28 @@ const KINDS = {
     more: "Zeiler and Fergus 2014, Visualizing and Understanding Convolutional Networks. Asks the model instead of reading its attention; patches whose hiding raises the probability count as zero here. " +
       "It misleads where two patches tell the same: hiding either alone changes nothing.",
   },
+  similarity: {
+    name: "Similarity", line: "Similarity: how alike the model finds one patch and all others. Click a patch.",
+    more: "The cosine of the angle between two tokens' last hidden states: 1 the same direction, 0 nothing in common, -1 opposite (Caron et al. 2021, DINO; Amir et al. 2021, Deep ViT Features as Dense " +
+      "Visual Descriptors). To look for a patch in a second picture, pin this result, choose another picture and compare with the pinned one. It misleads because features also hold where a patch lies, so " +
+      "that neighbours are alike; and where a model learned from labels only the token that its head reads had to mean anything at the end.",
+  },
+  colours: {
+    name: "Colours", line: "Colours: the three directions in which the patches' features differ most, as red, green and blue. Like colours, like features.",
+    more: "Principal components of the patches' last hidden states (Oquab et al. 2024, DINOv2, figures 1 and 9). Each runs from its least patch to its most. The paper's foreground: patches on one side of zero on the " +
+      "first component, coloured by components of their own. It misleads because three directions are few, a component's sign is free, which side is foreground is a guess (here the side with less of the picture's " +
+      "edge), and colours can be compared only between pictures that are shown side by side.",
+  },
+  norms: {
+    name: "Norms", line: "Norms: how long every token's vector is after a layer. Far longer patches than the others are called artifacts.",
+    more: "Darcet et al. 2024, Vision Transformers Need Registers: large models that learned long keep what they know of the whole picture in patches of plain background, whose vectors then are many times longer; " +
+      "registers are extra tokens that give it another place. The authors set the limit by eye for each model (150 for DINOv2's ViT-g); here a patch counts from three times the median patch of its layer on. It " +
+      "misleads because a length is no content: the norm before the next layer takes it away, and in most models all tokens grow from layer to layer.",
+  },
 };
 const WEIGHTS = ["attention", "mean attention", "rollout"];                // kinds whose numbers are weights, so that an even share means something
 const BY_CLASS = ["relevance", "occlusion"];
+const OF_A_TOKEN = ["attention", "similarity"];                            // kinds that ask about one token, which a click on a patch chooses
 
 // Rows (or columns) of one token in all layers and heads; null while the server is asked.
 function rowsOf(about, token, direction) {
@@ -65,6 +84,7 @@ function fallBack(about, sentence) {
 function mapOf(about, wanted = view) {
   if (wanted.kind === "rollout") return single(about, { question: "rollout", up_to: Math.min(wanted.up_to, about.layers), fusion: wanted.fusion, discard: wanted.discard });
   if (BY_CLASS.includes(wanted.kind)) return single(about, { question: wanted.kind, klass: wanted.klass });
+  if (FEATURES.includes(wanted.kind)) return featureMap(about, wanted);
   if (wanted.kind === "mean attention") return (about.meanAttention ??= meanOf(about.own));
   const all = rowsOf(about, tokenFor(about, wanted), wanted.direction);
   return all && fuse(all, Math.min(wanted.layer, about.layers - 1), typeof wanted.head === "number" && wanted.head >= about.heads ? "mean" : wanted.head);
@@ -121,19 +141,22 @@ function layerHigh(about, all, layer) {
   return largest(headHighs(about, all).subarray(layer * all.heads, (layer + 1) * all.heads), 0);
 }
 
-// What the colours of a map run up to: its layer's largest weight, or its own where heads are rescaled or there is but one map.
-function highOf(about, vector, wanted = view) {
-  if (wanted.kind !== "attention" || look.own) return largest(vector, about.prefix);
-  return layerHigh(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1));
+// What the colours of a map run from and to. Weights begin at 0 and end at their layer's largest, or at their own where heads are rescaled or there is but one map.
+function scaleOf(about, map, wanted = view) {
+  if (FEATURES.includes(wanted.kind)) return featureScale(about, map, wanted);
+  if (wanted.kind !== "attention" || look.own) return [0, largest(map, about.prefix)];
+  return [0, layerHigh(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1))];
 }
 
 const headName = (head) => typeof head === "number" ? "head " + (head + 1) : { mean: "mean of the heads", min: "least of the heads", max: "most of the heads" }[head];
 const className = (about, k) => about.knows[k] ?? about.top[about.leading.indexOf(k)]?.[0] ?? "class " + (k + 1);
 // A class by name in another model; the one at the same place where that has the name, because names may occur twice.
 const classIndex = (about, name, near = -1) => about.knows[near] === name ? near : Math.max(about.knows.indexOf(name), about.leading[about.top.findIndex(([one]) => one === name)] ?? -1);
+const placeName = (about, patch) => "row " + (Math.floor(patch / about.cols) + 1) + ", column " + (patch % about.cols + 1);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function titleOf(about, wanted = view) {
+  if (FEATURES.includes(wanted.kind)) return featureTitle(about, wanted);
   if (wanted.kind === "rollout") return "Rollout up to layer " + Math.min(wanted.up_to, about.layers) + ", " + wanted.fusion + " of the heads";
   if (wanted.kind === "relevance") return "What speaks for " + className(about, wanted.klass);
   if (wanted.kind === "occlusion") return "What " + className(about, wanted.klass) + " loses when a patch is hidden";
@@ -143,7 +166,8 @@ function titleOf(about, wanted = view) {
 
 // One patch in words: where, how much, and how that compares with an even share.
 function patchSentence(about, vector, patch, wanted = view) {
-  const w = vector[about.prefix + patch], where = "Row " + (Math.floor(patch / about.cols) + 1) + ", column " + (patch % about.cols + 1);
+  const w = vector[about.prefix + patch], where = capital(placeName(about, patch));
+  if (FEATURES.includes(wanted.kind)) return where + ": " + featureOfPatch(about, vector, patch, wanted);
   if (BY_CLASS.includes(wanted.kind)) {
     const even = sum(vector, about.prefix) / about.patches;
     return where + ": " + (wanted.kind === "relevance" ? "relevance " + w.toPrecision(3) : "the probability falls by " + percent(w)) + (even > 0 ? ", " + (w / even).toFixed(1) + " times the average patch." : ".");
@@ -173,8 +197,9 @@ function region(about, vector) {
 
 // The whole map in words: who reads, where most, how much of it goes to tokens that are no patch.
 function mapSentence(about, vector, wanted = view) {
+  if (FEATURES.includes(wanted.kind)) return titleOf(about, wanted) + ": " + featureSentence(about, vector, wanted);
   const high = largest(vector, about.prefix), best = vector.indexOf(high, about.prefix) - about.prefix, mean = sum(vector, about.prefix) / about.patches;
-  const spot = "row " + (Math.floor(best / about.cols) + 1) + ", column " + (best % about.cols + 1), place = region(about, vector);
+  const spot = placeName(about, best), place = region(about, vector);
   let even = true;
   for (let i = about.prefix; i < vector.length; i++) if (Math.abs(vector[i] - vector[about.prefix]) > 1e-6 * (high || 1)) even = false;
   const how = even ? "alike" : high < 1.3 * mean ? "almost evenly, most" : "most";

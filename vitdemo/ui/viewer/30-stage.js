@@ -6,8 +6,9 @@ let room = 640;            // width of the stage in CSS pixels; measured when it
 
 function buildStage() {
   const pick = (name, kind) => (event) => change({ [name]: kind === "number" ? Number(event.target.value) : event.target.value });
-  for (const key of Object.keys(KINDS))
-    $("kinds").append(make("button", { type: "button", class: "vd-chip", "data-kind": key, text: KINDS[key].name, onclick: () => change({ kind: key }) }));
+  const kind = (key) => make("button", { type: "button", class: "vd-chip", "data-kind": key, text: KINDS[key].name, onclick: () => change({ kind: key }) });
+  $("kinds").append(make("div", { class: "vd-row", role: "group", "aria-label": "Where it looks" }, ...Object.keys(KINDS).filter((key) => !FEATURES.includes(key)).map(kind)),
+    make("div", { class: "vd-row", role: "group", "aria-label": "Features" }, make("span", { class: "vd-hint", text: "Features" }), ...FEATURES.map(kind)));
   const layer = make("input", { class: "vd-layer", type: "range", min: 1, max: 1, step: 1, value: 1, oninput: (e) => change({ layer: Number(e.target.value) - 1 }) });
   const opacity = make("input", { class: "vd-opacity", type: "range", min: 0, max: 100, step: 1, value: look.opacity, oninput: (e) => { look.opacity = Number(e.target.value); draw(); } });
   const colours = make("select", { class: "vd-colours", "aria-label": "Colours", onchange: (e) => { look.colours = e.target.value; drawScale(); change({}); } },
@@ -24,31 +25,43 @@ function buildStage() {
   parts.direction = make("div", { class: "vd-row vd-direction", role: "group", "aria-label": "Direction" },
     ...[["reads", "what it reads"], ["read_by", "who reads it"]].map(([key, text]) => make("button", { type: "button", class: "vd-chip", "data-direction": key, text, onclick: () => change({ direction: key }) })));
   parts.layerRow = make("label", { class: "vd-wide" }, parts.layerName, layer);
-  parts.attentionRows = make("div", { class: "vd-lines" }, line("Head", parts.heads), line("Token", parts.tokens), line("Direction", parts.direction));
+  parts.headLine = line("Head", parts.heads);
+  parts.tokenLine = line("Token", parts.tokens);
+  parts.directionLine = line("Direction", parts.direction);
+  parts.patches = make("div", { class: "vd-row", role: "group", "aria-label": "Patches" }, ...PARTS.map((part) => make("button", { type: "button", class: "vd-chip", "data-part": part, text: part, onclick: () => change({ part }) })));
+  parts.patchLine = line("Patches", parts.patches);
   parts.discardName = make("span", { text: "Discard" });
   parts.rolloutRows = make("div", { class: "vd-lines" }, line("Heads joined by", fusion), make("label", { class: "vd-wide" }, parts.discardName, discard));
   parts.relevanceRows = make("div", { class: "vd-lines" }, line("Class", klass), line("Beside it", second));
-  $("controls").append(parts.layerRow, parts.attentionRows, parts.rolloutRows, parts.relevanceRows,
-    make("div", { class: "vd-row vd-look" }, make("label", { class: "vd-wide" }, make("span", { text: "Opacity" }), opacity), make("label", {}, "Colours ", colours), tick("grid", "Patch grid"), tick("own", "Rescale each head")),
+  parts.coloursLabel = make("label", {}, "Colours ", colours);
+  parts.own = tick("own", "Rescale each head");
+  parts.stretch = tick("stretch", "Stretch the colours");
+  $("controls").append(parts.layerRow, parts.headLine, parts.tokenLine, parts.directionLine, parts.patchLine, parts.rolloutRows, parts.relevanceRows,
+    make("div", { class: "vd-row vd-look" }, make("label", { class: "vd-wide" }, make("span", { text: "Opacity" }), opacity), parts.coloursLabel, tick("grid", "Patch grid"), parts.own, parts.stretch),
     buildCompare(), buildKeys());
-  $("actions").hidden = Boolean(props.report);
   $("try").addEventListener("click", () => openPanel("test", { act: true }));
 }
 
 const line = (text, ...things) => make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text }), ...things);
 
 function showControls() {
-  for (const button of $("kinds").children) {
+  for (const button of $("kinds").querySelectorAll("button")) {
     button.setAttribute("aria-pressed", String(button.dataset.kind === view.kind));
-    button.disabled = BY_CLASS.includes(button.dataset.kind) && !result.known;
+    button.hidden = BY_CLASS.includes(button.dataset.kind) && !result.known;
   }
   $("about-kind").querySelector("summary").textContent = KINDS[view.kind].line;
   $("about-kind").querySelector("p").textContent = KINDS[view.kind].more;
   parts.layer.max = result.layers;
   parts.layer.value = view.layer + 1;
-  parts.layerName.textContent = (view.kind === "rollout" ? "Up to layer " : "Layer ") + (view.layer + 1) + " of " + result.layers;
-  parts.layerRow.hidden = !["attention", "rollout"].includes(view.kind);
-  parts.attentionRows.hidden = view.kind !== "attention";
+  parts.layerName.textContent = ({ rollout: "Up to layer ", norms: "After layer " }[view.kind] ?? "Layer ") + (view.layer + 1) + " of " + result.layers;
+  parts.layerRow.hidden = !["attention", "rollout", "norms"].includes(view.kind);
+  parts.headLine.hidden = parts.directionLine.hidden = view.kind !== "attention";
+  parts.tokenLine.hidden = !OF_A_TOKEN.includes(view.kind);
+  parts.patchLine.hidden = view.kind !== "colours";
+  parts.coloursLabel.hidden = !parts.patchLine.hidden;
+  parts.own.hidden = FEATURES.includes(view.kind);
+  parts.stretch.hidden = !["similarity", "norms"].includes(view.kind);
+  $("actions").hidden = Boolean(props.report) || FEATURES.includes(view.kind) || !result.known;
   parts.rolloutRows.hidden = view.kind !== "rollout";
   parts.relevanceRows.hidden = !BY_CLASS.includes(view.kind);
   parts.fusion.value = view.fusion;
@@ -62,6 +75,7 @@ function showControls() {
     chip.setAttribute("aria-pressed", String(chip.dataset.direction === view.direction));
     chip.disabled = view.token === null && chip.dataset.direction === "read_by";
   }
+  for (const chip of parts.patches.children) chip.setAttribute("aria-pressed", String(chip.dataset.part === view.part));
   const pinned = view.token !== null && view.token >= result.prefix;
   for (const chip of parts.tokens.children) {
     if (chip.dataset.token === "patch") { chip.hidden = !pinned; chip.textContent = pinned ? result.tokenName(view.token).replace("the patch in ", "") + " ×" : ""; }
@@ -87,7 +101,7 @@ function fillControls() {
 
 function marksOf(about) {
   const marks = about === result ? [...marked].map((patch) => ({ patch, dashed: true })) : [];
-  if (view.kind === "attention" && view.token !== null && view.token >= result.prefix) marks.push({ patch: placeIn(about, view.token - result.prefix) });
+  if (OF_A_TOKEN.includes(view.kind) && view.token !== null && view.token >= result.prefix && !(view.kind === "similarity" && across(about))) marks.push({ patch: placeIn(about, view.token - result.prefix) });
   if (hovered !== null) marks.push({ patch: placeIn(about, hovered) });
   return marks;
 }
@@ -96,8 +110,12 @@ function marksOf(about) {
 function draw() {
   if (!result) return;
   const pair = beside(), map = mapOf(result), otherMap = pair && mapOf(pair.result, pair.view);
-  let high = map ? highOf(result, map) : 0;
-  if (otherMap && pair.view.kind === view.kind) high = Math.max(high, highOf(pair.result, otherMap, pair.view));
+  let [low, high] = map ? scaleOf(result, map) : [0, 0];
+  if (map && otherMap) {
+    const [least, most] = scaleOf(pair.result, otherMap, pair.view);
+    low = Math.min(low, least);
+    high = Math.max(high, most);
+  }
   if (map && (otherMap || !pair)) good = { result, view: { ...view } };
   const two = Boolean(pair) && !other.flicker;
   const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
@@ -105,35 +123,43 @@ function draw() {
   const front = swapped ? pair.result : result, frontMap = swapped ? otherMap : map, frontView = swapped ? pair.view : view;
   const main = $("main");
   main.style.width = side(front) + "px";
-  paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front) });
+  paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front), low });
   main.setAttribute("aria-label", "The picture with " + capital(titleOf(front, frontView)).replace(/^./, (c) => c.toLowerCase()) + (frontView.kind === "attention" ? ": what " + front.tokenName(tokenFor(front, frontView)) + (frontView.direction === "reads" ? " reads" : " is read by") : ""));
   main.previousElementSibling.textContent = pair ? pair.captions[Number(swapped)] : "";
   $("second").hidden = !two;
   if (two) {
     const second = $("other");
     second.style.width = side(pair.result) + "px";
-    paint(second, pair.result, otherMap, high, side(pair.result), { grid: look.grid, marks: marksOf(pair.result) });
+    paint(second, pair.result, otherMap, high, side(pair.result), { grid: look.grid, marks: marksOf(pair.result), low });
     second.previousElementSibling.textContent = pair.captions[1];
     second.setAttribute("aria-label", pair.title);
   }
-  drawWords(map, otherMap, pair, high);
+  drawWords(map, otherMap, pair);
+  drawBar(pair, low, high);
   showControls();
   drawWall();
 }
 
-function drawWords(map, otherMap, pair, high) {
+function drawWords(map, otherMap, pair) {
   const waiting = result.progress || (pair && pair.result.progress);
   let words = !map ? (waiting || (trouble ? "" : "Asking …")) : hovered !== null ? patchSentence(result, map, hovered) : mapSentence(result, map);
   if (map && pair && !otherMap) words += " " + (waiting || (trouble ? "" : "Asking for the other …"));
   if (map && otherMap) words += "\n" + capital(pair.title) + ": " + (hovered !== null ? patchSentence(pair.result, otherMap, placeIn(pair.result, hovered), pair.view) : mapSentence(pair.result, otherMap, pair.view));
   $("readout").textContent = [trouble, words].filter(Boolean).join(" ");
-  $("high").textContent = high > 0 ? (BY_CLASS.includes(view.kind) ? high.toPrecision(2) : high.toFixed(3)) : "0";
+}
+
+// The colour bar: where it begins and ends, a mark, and what it measures.
+function drawBar(pair, low, high) {
+  const weights = WEIGHTS.includes(view.kind), digits = { relevance: (v) => v.toPrecision(2), occlusion: (v) => v.toPrecision(2), similarity: signed, norms: (v) => v.toFixed(1) }[view.kind] ?? ((v) => v.toFixed(3));
+  const mark = weights ? result.uniform : FEATURES.includes(view.kind) ? featureMark() : Infinity, at = high > low ? (mark - low) / (high - low) : 2;
+  $("low").textContent = low === 0 ? "0" : digits(low);
+  $("high").textContent = high === 0 ? "0" : digits(high);
+  for (const part of [$("low"), $("high"), $("scale").parentElement]) part.hidden = view.kind === "colours";
+  $("even").hidden = !(at >= 0 && at <= 1);
+  $("even").style.left = 100 * at + "%";
   const scale = view.kind !== "attention" ? "scale of this map" : look.own ? "scale of this head" : "one scale for layer " + (view.layer + 1);
-  $("unit").textContent = ({ rollout: "rollout weight, ", relevance: "relevance, ", occlusion: "fall of the probability, " }[view.kind] ?? "attention weight, ") + scale + (pair ? " and both pictures" : "") +
-    (WEIGHTS.includes(view.kind) ? "; the mark is an even share, 1/" + result.tokens : "");
-  const even = high > 0 && WEIGHTS.includes(view.kind) ? result.uniform / high : 2;
-  $("even").hidden = even > 1;
-  $("even").style.left = 100 * Math.min(1, even) + "%";
+  $("unit").textContent = FEATURES.includes(view.kind) ? featureUnit(pair, !$("even").hidden) : ({ rollout: "rollout weight, ", relevance: "relevance, ", occlusion: "fall of the probability, " }[view.kind] ?? "attention weight, ") +
+    scale + (pair ? " and both pictures" : "") + (weights ? "; the mark is an even share, 1/" + result.tokens : "");
 }
 
 function drawScale() {

@@ -68,7 +68,7 @@ async function compareWith(kind) {
 }
 
 function pin() {
-  pinned = { result, title: (result.top.length ? result.top[0][0] + " " + percent(result.top[0][1]) : "maps") + ", " + result.model };
+  pinned = { result, title: (result.top.length ? result.top[0][0] + " " + percent(result.top[0][1]) + ", " : "a picture through ") + result.model };
   showCompare();
   parts.compareNote.textContent = "Pinned. Now choose another picture or model, and compare.";
 }

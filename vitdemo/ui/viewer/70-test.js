@@ -3,7 +3,7 @@
   const HIDE = { mean: "the picture's mean colour", blur: "a strong blur", drop: "dropping the tokens" };
   const VERDICTS = { better: "better than chance", chance: "no better than chance", worse: "worse than chance" };
   const digits = (area) => area >= 0.0995 ? area.toFixed(3) : area.toPrecision(3);
-  let how, insertion, klass, which, run, rank, stop, progress, out, current = 0, last = null, shownFor = "";
+  let how, insertion, klass, ways, which, run, rank, stop, progress, out, current = 0, last = null, shownFor = "";
 
   const setting = () => ({ klass: Number(klass.value), how: how.value, insertion: insertion.value === "in" });
 
@@ -18,7 +18,8 @@
     progress = make("p", { role: "status" });
     out = make("div", { class: "vd-lines" });
     const label = (text, control) => make("label", { class: "vd-line" }, make("span", { text }), control);
-    sheet.append(which, make("div", { class: "vd-row" }, run, rank, stop), progress, out, make("div", { class: "vd-row vd-ways" }, label("Hidden by", how), label("Way", insertion), label("Class", klass)),
+    ways = make("div", { class: "vd-row vd-ways" }, label("Hidden by", how), label("Way", insertion), label("Class", klass));
+    sheet.append(which, make("div", { class: "vd-row" }, run, rank, stop), progress, out, ways,
       make("details", {}, make("summary", { text: "What this does, and when it misleads" }), make("p", { class: "vd-hint", text:
         "Patches are hidden in the order of the map, in up to 16 steps, and the model answers each time (deletion and insertion: Petsiuk, Das and Saenko 2018, RISE). Twenty random orders say what chance would do: " +
         "only a map whose area lies outside their 5 to 95 % range says more than chance. It misleads because a picture with holes is unlike anything the model was trained on; compare the ways of hiding. One picture is one picture." })));
@@ -54,8 +55,17 @@
     }
   }
 
+  // Without classes there is no probability to watch, and features do not say what matters.
+  function allow() {
+    const features = FEATURES.includes(view.kind);
+    run.hidden = rank.hidden = ways.hidden = which.hidden = !result?.known;
+    run.disabled = features;
+    rank.disabled = false;
+    if (features) which.textContent = "Similarity, colours and norms tell what the model makes of the patches, not which of them its answer depends on: choose another kind of map to test it.";
+  }
+
   function finish(text, trouble = false) {
-    for (const button of [run, rank]) button.disabled = false;
+    allow();
     stop.hidden = true;
     progress.textContent = text;
     progress.className = trouble ? "vd-trouble" : "";
@@ -119,12 +129,12 @@
       if (shownFor !== result.key) {
         shownFor = result.key;
         current++;
-        finish(result.known ? "" : "This model has no classes, so there is no probability to watch.");
+        finish(result.known ? "" : "This model has no classes, so there is no probability to watch while patches are hidden: neither a test nor a ranking can be made.");
         out.replaceChildren();
         klass.replaceChildren(...[...parts.klass.options].map((option) => make("option", { value: option.value, text: option.textContent })));
-        run.disabled = rank.disabled = !result.known;
         if (BY_CLASS.includes(view.kind)) klass.value = view.klass;
       }
+      if (stop.hidden) allow();
     },
     act() { if (result.known) start("test"); },
   });

@@ -8,7 +8,7 @@ panel({
   },
   update() {
     const { names, shares } = result.lens;
-    if (!names.length) { this.box.replaceChildren(); this.words.textContent = "This model has no classes."; return; }
+    if (!names.length) { this.box.replaceChildren(); this.words.textContent = "This model has no classes, so no head could say what it takes the picture for after a layer."; return; }
     const lines = names.map((name, k) => ({ name, colour: 1 + k % 6, dash: ["none", "8 4", "2 4", "10 3 2 3", "4 2", "1 3"][k % 6], points: shares.map((row, l) => [l + 1, row[k]]) }));
     const xTicks = Array.from({ length: result.layers }, (_, l) => l + 1).filter((l) => result.layers <= 16 || l % 2 === 0 || l === 1);
     this.box.replaceChildren(chart({ x: [1, Math.max(2, result.layers)], y: [0, 1], xName: "after layer", yName: "probability", yText: whole, xTicks, lines, cursor: view.layer + 1, label: "Class probabilities after every layer",

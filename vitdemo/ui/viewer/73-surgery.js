@@ -66,7 +66,7 @@
   function tell(answer) {
     const moved = order !== null, positions = !without.checked, change = answer.difference === null ? "" : answer.difference === 0 ? "0" : answer.difference < 1e-3 ? answer.difference.toExponential(1) : answer.difference.toFixed(3);
     words.textContent = (masked.size ? masked.size + (masked.size === 1 ? " patch hidden. " : " patches hidden. ") : "") + (moved ? "Patches moved. " : "") + (positions ? "" : "Without positions. ") +
-      (change === "" ? "" : "The " + (result.known ? "logits" : "class token") + " changed by at most " + change + (positions ? "" : " against the unmoved picture without positions") + "." +
+      (change === "" ? "" : "The " + (result.known ? "logits" : result.first === null ? "average patch" : "class token") + " changed by at most " + change + (positions ? "" : " against the unmoved picture without positions") + "." +
         (!positions && moved && !masked.size ? " That is rounding and nothing else: without positions a Vision Transformer sees a bag of patches, so their order cannot matter." : ""));
     const row = (name, list) => make("tr", {}, make("th", { scope: "row", text: name }), ...list.slice(0, 3).map(([klass, share]) => make("td", { text: klass + " " + percent(share) })));
     table.replaceChildren(...(answer.before?.length ? [make("table", {}, make("tbody", {}, row("before" + (positions ? "" : ", without positions"), answer.before), row("after", answer.top)))] : []));

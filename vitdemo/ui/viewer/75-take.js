@@ -9,7 +9,7 @@
     words.textContent = kind === "report" ? "Writing the report …" : "Drawing …";
     for (const button of buttons) button.disabled = true;
     try {
-      const answer = await askAgain(about, { question: "take", kind, view: wish(), opacity: look.opacity, colours: look.colours, own_scale: look.own });
+      const answer = await askAgain(about, { question: "take", kind, view: wish(), opacity: look.opacity, colours: look.colours, own_scale: FEATURES.includes(view.kind) ? look.stretch : look.own });
       const size = saveData(answer);
       words.textContent = "Saved as " + answer.name + " (" + (size > 1e6 ? (size / 1e6).toFixed(1) + " MB" : Math.max(1, Math.round(size / 1e3)) + " kB") + ").";
     } catch (failure) {

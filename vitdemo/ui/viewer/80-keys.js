@@ -14,11 +14,14 @@ function bindPointer(canvas, about) {
     const patch = patchAt(event, canvas, about());
     if (patch === null) return;
     if (panels.find((one) => one.key === openKey)?.click?.(patch)) return;
-    const token = result.prefix + patch;
+    const token = result.prefix + patch, kind = kindOfToken();
     hovered = null;
-    change({ kind: "attention", token: view.kind === "attention" && view.token === token ? result.first : token });
+    change({ kind, token: view.kind === kind && view.token === token ? result.first : token });
   });
 }
+
+// What is asked about a chosen patch: its similarity where features are looked at, else its attention.
+const kindOfToken = () => FEATURES.includes(view.kind) ? "similarity" : "attention";
 
 function hover(patch) {
   if (patch === hovered) return;
@@ -48,7 +51,7 @@ function key(event) {
     const now = view.token !== null && view.token >= result.prefix ? view.token - result.prefix : null;
     const row = now === null ? Math.floor((result.rows - 1) / 2) : Math.max(0, Math.min(result.rows - 1, Math.floor(now / result.cols) + arrow[0]));
     const col = now === null ? Math.floor((result.cols - 1) / 2) : Math.max(0, Math.min(result.cols - 1, now % result.cols + arrow[1]));
-    changes = { kind: "attention", token: result.prefix + row * result.cols + col };
+    changes = { kind: kindOfToken(), token: result.prefix + row * result.cols + col };
   } else if (/^[1-9]$/.test(event.key) && Number(event.key) <= result.heads) changes = { kind: "attention", head: Number(event.key) - 1 };
   else if (acts[event.key]) changes = acts[event.key]();
   if (!changes) return;

@@ -1,0 +1,157 @@
+"""The model bar on a real page: a published model fetched from a stand-in hub, cancelled, refused, another size, one's own file."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import drawn, seeded, serving, watched
+from hub_stand_in import HubStandIn
+from playwright.sync_api import expect
+from safetensors.torch import save
+
+from vitdemo import checkpoint, zoo
+from vitdemo.config import Preprocessing, ViTConfig
+from vitdemo.model import ViT
+from vitdemo.zoo import Hub
+
+CONFIG = ViTConfig(image=32, patch=8, dim=24, depth=3, heads=4, classes=0, registers=2)
+ENTRY = zoo.Entry(name="small-one", title="A small one", line="It is as good as any for a test.", where=Hub("lab/small-one"), megabytes=1, parameters=1234, licence="CC0",
+                  learned_from="random numbers", reported=None, reported_as="nothing is reported", config=CONFIG, preprocessing=Preprocessing(size=32), naming="timm")
+
+
+def weights(config: ViTConfig, seed: int = 3) -> bytes:
+    model = ViT(config, torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.3, generator=torch.Generator().manual_seed(seed))
+    return save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+
+
+@pytest.fixture
+def stand(monkeypatch, tmp_path):
+    with HubStandIn() as stand:
+        stand.settle(monkeypatch, tmp_path)
+        stand.put("lab/small-one", {"model.safetensors": weights(CONFIG), "config.json": b"{}"})
+        stand.put("lab/beit", {"model.safetensors": b"x" * 1000, "config.json": json.dumps({"model_type": "beit"}).encode()})
+        monkeypatch.setattr(zoo, "ENTRIES", (ENTRY, replace(ENTRY, name="gone", title="A gone one", where=Hub("lab/gone"))))
+        yield stand
+
+
+@pytest.fixture
+def square():
+    """A small model that looks at squares."""
+    config = ViTConfig(image=16, patch=4, dim=10, depth=2, heads=2, classes=3)
+    return checkpoint.Loaded(ViT(config, torch.Generator().manual_seed(1)).eval(), ("ant", "bee", "cow"), Preprocessing(size=16), {}, "square")
+
+
+@pytest.fixture
+def tab(stand, square, browser, monkeypatch, tmp_path):
+    monkeypatch.setenv("VITDEMO_RUNS", str(tmp_path / "runs"))
+    with serving(square) as (url, _):
+        context = browser.new_context(viewport={"width": 1440, "height": 1000})
+        tab = watched(context)
+        tab.goto(url)
+        expect(tab.locator(".vm-models option[value='zoo:small-one']")).to_have_count(1)
+        expect(tab.locator(".vm-sides option")).not_to_have_count(0)
+        yield tab
+        assert tab.complaints == []
+        context.close()
+
+
+def choose(tab, value):
+    tab.locator(".vm-models").select_option(value)
+
+
+def test_a_published_model_says_what_it_costs_is_fetched_and_looks_at_the_same_picture(tab, stand):
+    choose(tab, "zoo:small-one")
+    expect(tab.locator(".vm-told")).to_have_text("A small one is not on this computer yet.")
+    assert stand.asked == []                                                # choosing alone fetches nothing
+    tab.get_by_role("button", name="Download 1 MB").click()
+    expect(tab.locator(".vd-verdict")).to_contain_text("No classes")
+    expect(tab.locator(".vd-tokens, .vd-controls").first).to_contain_text("register 2")
+    expect(tab.locator(".vm-models optgroup").first).to_have_attribute("label", "On this computer")
+    tab.locator(".vm-about summary").click()
+    expect(tab.locator(".vm-about dl")).to_contain_text("random numbers")
+    tab.get_by_role("button", name="Back to the model in the box").click()
+    expect(tab.locator(".vd-verdict")).not_to_contain_text("No classes")
+
+
+def test_a_download_shows_how_far_it_is_and_ends_when_it_is_cancelled_and_the_model_stays(tab, stand):
+    stand.script["model.safetensors"], before = ["hang"], tab.locator(".vd-verdict").inner_text()
+    choose(tab, "zoo:small-one")
+    tab.get_by_role("button", name="Download 1 MB").click()
+    expect(tab.locator(".vm-progress")).to_be_visible()
+    tab.get_by_role("button", name="Cancel").click()
+    expect(tab.locator(".vm-wait")).to_be_hidden()
+    expect(tab.locator(".vm-models")).to_have_value("box")
+    assert tab.locator(".vd-verdict").inner_text() == before
+
+
+@pytest.mark.parametrize("name, said", [("lab/beit", "relative positions"), ("lab/gone", "lab/gone"), ("not a name", "user/name")])
+def test_a_repository_that_cannot_be_shown_gets_one_sentence_and_the_model_stays(tab, name, said):
+    choose(tab, "repository")
+    tab.get_by_role("textbox", name="Repository").fill(name)
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".vm-told")).to_contain_text(said)
+    expect(tab.locator(".vm-wait")).to_have_attribute("data-failed", "true")
+    expect(tab.locator(".vd-verdict")).not_to_be_empty()
+    tab.get_by_role("button", name="Close", exact=True).click()
+    expect(tab.locator(".vm-models")).to_have_value("box")
+
+
+def test_another_size_and_the_whole_picture_change_the_grid(tab):
+    before, sides = drawn(tab), tab.locator(".vm-sides option").all_text_contents()
+    assert len(sides) > 1 and "its own" in sides[0]
+    tab.locator(".vm-sides").select_option(index=1)
+    expect(tab.locator(".vd-seen-text")).not_to_contain_text("16 × 16")
+    larger = drawn(tab)
+    assert larger != before
+    tab.get_by_label("the whole picture").check()
+    tab.wait_for_function("before => document.querySelector('.vd-main').toDataURL() !== before", arg=larger)
+    tab.get_by_label("the whole picture").uncheck()
+    tab.locator(".vm-sides").select_option(index=0)
+    tab.wait_for_function("before => document.querySelector('.vd-main').toDataURL() === before", arg=before)
+
+
+def test_a_file_of_ones_own_asks_for_its_heads_and_is_looked_through(tab, tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(weights(CONFIG.with_(classes=3, registers=0, heads=2)))
+    choose(tab, "file")
+    with tab.expect_file_chooser() as chooser:
+        tab.get_by_role("button", name="Choose a file").click()
+    chooser.value.set_files(path)
+    tab.get_by_role("button", name=re.compile("^2 heads$")).click()
+    expect(tab.locator(".vm-models option:checked")).to_have_text("mine")
+    expect(tab.locator(".vd-answer")).to_contain_text("class 2")
+    tab.get_by_role("tab", name="Train").click()
+    expect(tab.locator(".vl-run-title").first).to_have_text("mine")        # one list of one's own models
+
+
+def test_a_file_that_is_no_checkpoint_gets_one_sentence(tab, tmp_path):
+    path = tmp_path / "photo.pt"
+    path.write_bytes(b"<html>not found</html>")
+    choose(tab, "file")
+    with tab.expect_file_chooser() as chooser:
+        tab.get_by_role("button", name="Choose a file").click()
+    chooser.value.set_files(path)
+    expect(tab.locator(".vm-told")).to_contain_text("web page")
+
+
+def test_a_run_opened_from_the_train_tab_is_named_in_the_bar(tab, tmp_path):
+    path = tmp_path / "trained.safetensors"
+    checkpoint.save(path, seeded(5).model, classes=seeded(5).classes, preprocessing=seeded(5).preprocessing, provenance={})
+    tab.get_by_role("tab", name="Train").click()
+    tab.locator("#vl-checkpoint").set_input_files(path)
+    tab.locator(".vl-run-item").get_by_role("button", name="Explore").click()
+    expect(tab.locator(".vm-models option:checked")).to_have_text("trained")
+    expect(tab.get_by_role("button", name="Back to the model in the box")).to_be_visible()
+
+
+def test_a_phone_needs_no_sideways_scroll_for_the_bar(tab):
+    tab.set_viewport_size({"width": 390, "height": 844})
+    choose(tab, "zoo:small-one")
+    expect(tab.locator(".vm-told")).to_be_visible()
+    widest = tab.evaluate("Math.max(...[...document.querySelectorAll('#vd-model *')].filter(n => n.offsetParent && !n.matches('.vm-hidden, option, optgroup')).map(n => n.getBoundingClientRect().right))")
+    assert widest <= 390

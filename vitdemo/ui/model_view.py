@@ -1,0 +1,23 @@
+"""The model bar of the Explore tab: which model looks, at how many pixels, at the whole picture or its centre.
+
+It draws everything from what `ask` answers (`vitdemo.ui.choosing`); what a person chose it tells the rest of the page as the event `select` with
+the data {"model": id, "side": pixels or null, "whole": true or false}. Its value is what another tab chose, in the same form.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from vitdemo import front
+
+
+class ModelView(gr.HTML):
+    """Shows the model bar; text arrives as text nodes, never as markup."""
+
+    def __init__(self, *, ask: Callable[[dict[str, Any]], dict[str, Any]], **settings: Any):
+        super().__init__(None, html_template=front.page(front.MODEL), css_template=front.style(front.MODEL), js_on_load=front.script(front.MODEL),
+                         server_functions=[ask], apply_default_css=False, **settings)
+
+    def api_info(self) -> dict[str, Any]:
+        return {"type": "object"}
