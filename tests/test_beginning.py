@@ -27,13 +27,13 @@ def started(source: checkpoint.Loaded, classes: int = 5) -> beginning.Beginning:
 def test_every_kind_of_encoder_stays_as_it_is_under_a_linear_head_that_is_all_zero(kind):
     model = seeded(**KINDS[kind])
     channels = model.config.channels
-    looks = Preprocessing(size=model.config.image, channels=channels, mean=(0.3,) * channels, std=(0.2,) * channels, crop_fraction=0.9)
+    looks = Preprocessing(size=model.config.image, channels=channels, mean=(0.3,) * channels, std=(0.2,) * channels, crop_fraction=0.9, fit="squash")
     source = checkpoint.Loaded(model.model, model.classes, looks, {}, "source")
     begun = started(source)
     images = torch.randn(2, channels, 12, 20, generator=torch.Generator().manual_seed(3))
     assert torch.equal(begun.model.encode(images), source.model.encode(images))
     assert begun.model(images).shape == (2, 5) and not begun.model(images).any() and begun.model.config.head == "linear"
-    assert begun.preprocessing == looks.with_(crop_fraction=1.0)
+    assert begun.preprocessing == looks.with_(crop_fraction=1.0, fit="crop")
     with torch.no_grad():
         begun.model.patch_embed.proj.weight.add_(1)                         # the run's weights are not those of the page's model
     assert not torch.equal(begun.model.encode(images), source.model.encode(images))

@@ -8,8 +8,9 @@ from conftest import seeded
 from PIL import Image
 
 from vitdemo import checkpoint, explain_command
-from vitdemo.config import Preprocessing
+from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.explain import explain, main
+from vitdemo.model import ViT
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +103,16 @@ def test_notes_about_the_picture_are_said(saved, tmp_path, capsys, monkeypatch):
     Image.new("RGBA", (40, 30), (200, 10, 10, 90)).save(tmp_path / "pale.png")
     main([str(tmp_path / "pale.png"), "--out", str(tmp_path / "out"), "--checkpoint", str(saved)])
     assert "Transparent parts were laid on white." in capsys.readouterr().out
+
+
+def test_another_size_the_whole_picture_and_a_model_without_classes_are_said(tmp_path, capsys, photo):
+    config = ViTConfig(image=16, patch=4, dim=8, depth=2, heads=2, classes=0)
+    checkpoint.save(tmp_path / "bare.safetensors", ViT(config), classes=(), preprocessing=Preprocessing(size=16), provenance={})
+    given = [str(photo), "--checkpoint", str(tmp_path / "bare.safetensors"), "--out", str(tmp_path / "out")]
+    assert explain_command.main([*given, "--side", "32", "--whole"]) == 0
+    assert "no classes" in capsys.readouterr().out
+    rows, cols = np.load(tmp_path / "out" / "maps.npz")["attention"].shape[2:]
+    assert rows < cols and 32 < rows * cols <= 64
+    with pytest.raises(SystemExit):
+        explain_command.main([*given, "--side", "31"])
+    assert "not at squares of 31" in capsys.readouterr().err

@@ -347,3 +347,15 @@ def test_the_commands_take_published_names_too(published, photo, tmp_path, capsy
     with pytest.raises(SystemExit):
         evaluate.main(["tiny-s5", "--data", str(tmp_path)])
     assert "there is no model called 'tiny-s5'; published ones with such names are tiny-s4" in capsys.readouterr().err
+
+
+def test_a_run_may_start_from_a_published_model(published, colour_zip, tmp_path, capsys):
+    from vitdemo import train_command
+
+    command = ["--data", str(colour_zip), "--steps", "2", "--threads", "1", "--set", "evaluations=1", "--out", str(tmp_path / "run"), "--start"]
+    assert train_command.main([*command, "tiny-s5"]) == 1
+    assert "published ones with such names are tiny-s4" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert train_command.main([*command, "tiny-s4"]) == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["start"] == "tiny-s4"
+    ours, theirs = load(tmp_path / "run"), load("tiny-s4")
+    assert ours.config == theirs.config.with_(classes=3) and ours.provenance["started_from"] == "tiny-s4"

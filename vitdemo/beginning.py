@@ -30,7 +30,7 @@ def beginning(wanted: Plan, source: Loaded | None, train: data.Split, classes: i
     """The network that `wanted` asks for, for `classes` classes of the pictures in `train`; on the encoder of `source`, where there is one."""
     if source is not None:
         # crops and sizes are the data's business: pictures come whole, in the size that the model wants
-        return Beginning(under_a_fresh_head(source, classes), source.preprocessing.with_(crop_fraction=1.0))
+        return Beginning(under_a_fresh_head(source, classes), source.preprocessing.with_(crop_fraction=1.0, fit="crop"))
     mean, std = data.statistics(train)
     preprocessing = Preprocessing(size=wanted.vit.image, channels=wanted.vit.channels, mean=mean, std=std)
     network = SmallCNN if wanted.network == "cnn" else ViT

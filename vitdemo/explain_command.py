@@ -16,10 +16,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures, maps.npz and report.html; made if missing")
     parser.add_argument("--checkpoint", help="a published model's name, a file, a folder or user/repo (default: the model in the box)")
     parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
+    parser.add_argument("--side", type=int, help="pixels a side of the square it looks at (default: the model's own)")
+    parser.add_argument("--whole", action="store_true", help="look at the whole picture at its own shape")
     parser.add_argument("--class", dest="klass", help="name or number of the class whose relevance is drawn (default: the most probable one)")
     args = parser.parse_args(arguments)
     try:
-        result = explain(args.photo, loading.at_a_terminal(args.checkpoint, args.heads))
+        result = explain(args.photo, loading.at_a_terminal(args.checkpoint, args.heads), side=args.side, whole=args.whole)
         wanted = int(args.klass) if args.klass and args.klass.isdecimal() and args.klass not in result.classes else args.klass
         klass = result.class_index(result.leading(1)[0] if wanted is None else wanted) if result.classes or wanted is not None else None
         args.out.mkdir(parents=True, exist_ok=True)
@@ -37,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(note)
     for name, probability in result.top():
         print(f"{probability:6.1%}  {name}")
+    if not result.classes:
+        print("no classes: this model has no head")
     print(f"report.html, figures and maps.npz are in {args.out}")
     return 0
 

@@ -48,11 +48,11 @@ class Geometry:
 
 
 def centred(picture: tuple[int, int], size: tuple[int, int], fraction: float) -> Edges:
-    """Edges of the part of a `picture` (rows, cols) that is left of it when it is resized until an input of `size` is `fraction` of its
-    shorter way, and that input then cropped from its centre.
+    """Edges of the centred part of a `picture` (rows, cols) in the shape of `size`: `fraction` of the largest one.
 
-    Both steps count in whole pixels, as torchvision's and timm's do, so that the same pixels come out when this part is resized at once. It
-    may therefore lie half a pixel of the input beside the exact centre, and one beside where Hugging Face's processors put it.
+    It is the part that torchvision and timm show, who first resize the whole picture, until an input is `fraction` of it, and then crop:
+    both in whole pixels. Resized to `size` at once, it gives the same input. It may lie half a pixel of the input beside the exact centre,
+    and one beside where Hugging Face's processors put it.
     """
     height, width = picture
     rows, cols = (floor(side / fraction + 1e-6) for side in size)           # 196 / (196 / 247) is a hair less than 247

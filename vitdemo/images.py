@@ -74,7 +74,8 @@ def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, 
     """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: by `fit` a centred one of
     the input's shape, or all of it; resized with antialiasing. A picture that already is such an input stays as it is."""
     (rows, cols), height, width = preprocessing.size, image.height, image.width
-    part = centred((height, width), preprocessing.size, preprocessing.crop_fraction) if preprocessing.fit == "crop" else (0, 0, height, width)
+    crop = preprocessing.fit == "crop"
+    part = centred((height, width), (rows, cols), preprocessing.crop_fraction) if crop else (0, 0, height, width)
     mode = "L" if preprocessing.channels == 1 else "RGB"
     if image.mode != mode:
         image = image.convert(mode)

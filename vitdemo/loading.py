@@ -38,6 +38,11 @@ def load(what: str | Path | Hub | None = None, *, num_heads: int | None = None, 
         raise HeadsNeeded(f"{error} (num_heads={likely} in Python, --heads {likely} on the command line)", error.choices) from None
 
 
+def opened(path: Path, heads: int | None) -> Loaded:
+    """The model in a file that somebody brought along; HeadsNeeded says no more than what is missing."""
+    return _named(_from_file(path, heads))
+
+
 def shown(num_heads: int | None = None, told: Told | None = None) -> Loaded:
     """The model that the page shows: what its owner has put in the place of the one in the box, or that one."""
     owner = settings.read()

@@ -1,4 +1,4 @@
-"""At how many pixels a model looks, and at which part of a picture: as it learned, at a larger or smaller square, or at the whole picture."""
+"""What a model looks at: a picture of the size it was made for, a larger or smaller square, or the whole picture in its own shape."""
 
 from dataclasses import replace
 from math import lcm
@@ -17,7 +17,7 @@ class SideError(ValueError):
 
 def sides(loaded: Loaded) -> tuple[int, ...]:
     """The sides in pixels of the squares that a model may look at: its own first, then others in order of size, multiples of its patch with
-    at most MOST_TOKENS tokens. None for a model whose pictures are no squares."""
+    at most MOST_TOKENS tokens. Empty for a model whose pictures are no squares."""
     own, other = loaded.preprocessing.size
     if own != other:
         return ()
@@ -29,9 +29,9 @@ def sides(loaded: Loaded) -> tuple[int, ...]:
 
 
 def at(loaded: Loaded, side: int | None = None, whole: bool = False) -> Loaded:
-    """The same model, its weights shared, looking at squares of `side` pixels (None: as it does anyway), or with `whole` at the whole picture
-    in its own shape, with no more patches than such a square has. Learned positions are resampled to the new grid (section 3.2 of the ViT
-    paper). Raises SideError for a side that is not offered."""
+    """The same model, its weights shared, looking at squares of `side` pixels (None: as it does anyway), or with `whole` at the whole
+    picture in its own shape, cut into no more patches than such a square. Learned positions are resampled to the new grid (section 3.2
+    of the ViT paper). Raises SideError for a side that is not offered."""
     own, offered = loaded.preprocessing, sides(loaded)
     if side is not None and side not in offered:
         known = f"squares of {', '.join(map(str, offered))} pixels" if offered else "pictures of {} x {} pixels only".format(*own.size)

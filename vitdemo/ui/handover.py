@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from gradio.utils import get_upload_folder
 
-from vitdemo import checkpoint
+from vitdemo import checkpoint, loading
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import HeadsNeeded
 from vitdemo.ui import fields, words
@@ -57,7 +57,7 @@ class Handover:
             raise RequestError(f"the file has {size / 1e6:.0f} MB; at most {most} MB can be loaded here")
         heads = None if request.get("heads") is None else fields.whole(request, "heads", MOST_HEADS, least=1)
         try:
-            loaded = checkpoint.load(path, heads=heads)
+            loaded = loading.opened(path, heads)
         except HeadsNeeded as error:
             return {"heads_needed": True, "choices": list(error.choices), "sentence": fields.sentence(str(error))}
         title = fields.plain(path.stem)[:60] or words.A_MODEL
