@@ -140,7 +140,8 @@ def test_a_large_jpeg_is_reduced_while_it_is_decoded_and_other_large_pictures_ar
 @pytest.mark.parametrize(("content", "said"), [
     (b"", "empty"), (b"hello", "not a picture"), (b"\0\0\0\x18ftypheic\0\0\0\0", "HEIC"), (b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic", "HEIC"),
     (b"\0\0\0\x1cftypheif\0\0\0\0mif1heic", "HEIC"), (b"\0\0\0\x14ftypqt  \0\0\0\0qt  ", "video"),
-    (b"<?xml version='1.0'?><svg/>", "SVG"), (b"  <SVG onload='x'>", "SVG"), (b"%PDF-1.7", "PDF"), (b"<!DOCTYPE html><html>", "web page"),
+    (b"<?xml version='1.0'?><svg/>", "SVG"), (b"  <SVG onload='x'>", "SVG"), (b"%PDF-1.7", "PDF"), (b"\x40" + bytes(7) + b'{"__metadata__":{}}', "weights"),
+    (b"PK\x03\x04" + bytes(26) + b"archive/data.pkl", "weights"), (b"<!DOCTYPE html><html>", "web page"),
     (b"\xef\xbb\xbf<svg/>", "SVG"), (b"<!-- drawn -->\n<svg/>", "SVG"), ("<?xml version='1.0'?><svg/>".encode("utf-16"), "SVG"),
     (b"<!doctype html><svg/>", "web page"), (b"\x1f\x8b\x08", "SVG"), (b"P", "not a picture"),
     (b"GIF89a\1\0\1\0\0\0\0,\0\0\0\0\0\xff\0\xff\0\2\2L\1\0;", "megapixels"),   # a small screen, a frame of 65280 x 65280

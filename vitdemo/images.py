@@ -168,6 +168,8 @@ def _what_else(content: bytes) -> str:
         return "this is a video or a camera's raw file, which cannot be read here: save the picture as JPEG or PNG"
     if content.startswith(b"%PDF"):
         return "this is a PDF document: export the page as PNG or JPEG"
+    if content[8:10] == b'{"' or content.startswith(b"PK") and b"data.pkl" in content[:4096]:
+        return "these are a model's weights and not a picture: drop them on the list of models"
     text = content[:65536].replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()       # without byte order mark, or UTF-16
     markup = re.search(rb"<(?:!doctype\s+|[\w-]+:)?(svg|html)\b", text) if text.startswith(b"<") else None
     if content.startswith(b"\x1f\x8b") or markup and markup[1] == b"svg":

@@ -204,8 +204,9 @@ def unexpected(log: logging.Logger, what: str, text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """An error's or a verdict's text as the page shows it: with a capital and a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """An error's or a verdict's text as the page shows it: with a full stop, and a capital unless it begins with the name of something."""
+    first = text.split(" ", 1)[0]
+    return (text if set("/._") & set(first.rstrip(".")) else text[:1].upper() + text[1:]) + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def brief(value: Any) -> str:
