@@ -207,7 +207,7 @@ def test_a_json_file_of_any_size_is_not_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("files", "found"), [
     (["model.safetensors", "pytorch_model.bin", "other.pth"], "model.safetensors"),
     (["pytorch_model.bin", "training_args.bin"], "pytorch_model.bin"), (["mine.pth"], "mine.pth"),
-    (["best.safetensors", "last.pt"], "best.safetensors"), (["dino.pth", "a.txt"], "dino.pth")], ids=str)
+    (["best.safetensors", "last.pt", "mistakes-test.safetensors"], "best.safetensors"), (["dino.pth", "a.txt"], "dino.pth")], ids=str)
 def test_the_weights_go_by_the_name_that_hubs_give_them_or_are_the_only_ones(tmp_path, files, found):
     for name in files:
         (tmp_path / name).write_bytes(b"x")

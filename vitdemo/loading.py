@@ -43,10 +43,10 @@ def opened(path: Path, heads: int | None) -> Loaded:
     return _named(_from_file(path, heads))
 
 
-def shown(num_heads: int | None = None, told: Told | None = None) -> Loaded:
+def shown(num_heads: int | None = None) -> Loaded:
     """The model that the page shows: what its owner has put in the place of the one in the box, or that one."""
     owner = settings.read()
-    return load(owner.checkpoint and owner.checkpoint.as_posix(), num_heads=num_heads or owner.heads or None, told=told)
+    return at_a_terminal(owner.checkpoint and owner.checkpoint.as_posix(), num_heads or owner.heads or None)
 
 
 def anywhere(what: str) -> str:
@@ -60,6 +60,8 @@ def at_a_terminal(what: str | None, num_heads: int | None = None) -> Loaded:
 
     def told(done: int, total: int) -> None:
         nonlocal said
+        if not total:                                                       # the hub is only asked yet
+            return
         said = True
         print(f"\r{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB ", end="", file=sys.stderr, flush=True)
 

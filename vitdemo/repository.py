@@ -16,6 +16,7 @@ from vitdemo.processors import Prepared, number, of_hugging_face, of_timm, sides
 from vitdemo.weightfile import CheckpointError
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")                        # what hubs call them
+BEST = "best.safetensors"                       # in the folder of a training run of ours
 CONFIG, PROCESSOR = "config.json", "preprocessor_config.json"
 MAX_BYTES = 16 * 2**20                          # of a JSON file; 21,843 classes with their descriptions are 3 MB
 
@@ -27,7 +28,7 @@ _SETTINGS = (  # Hugging Face's names, and ours
 def read(folder: str | Path) -> tuple[Path, Stated]:
     """The weights in `folder`, and what the files beside them say. Raises CheckpointError, also for what is no plain ViT by their word."""
     folder = Path(folder)
-    found = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    found = next((folder / name for name in (*WEIGHTS, BEST) if (folder / name).is_file()), None)
     if found is None and any(folder.glob("*.index.json")):
         raise CheckpointError(f"the folder {folder.name!r:.80} holds its weights in several files: only one, {WEIGHTS[0]}, can be opened")
     others = [path for ending in ("*.safetensors", "*.pth", "*.pt", "*.bin") for path in sorted(folder.glob(ending))]

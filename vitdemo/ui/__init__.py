@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from vitdemo import checkpoint, data, hub, repository, settings
+from vitdemo import data, hub, loading, repository, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
@@ -29,7 +29,7 @@ class App(NamedTuple):
 def build_app(box: Loaded | None = None) -> App:
     """The whole page around one model (the one in the box where it is left out). Nothing is served and no run is started yet."""
     owner = settings.read()
-    box = box or checkpoint.load(owner.checkpoint)
+    box = box or loading.shown()
     keep = owner.keep_hours * 3600
     sets = Sets(owner.sets_folder, max_pictures=owner.max_pictures, max_bytes=owner.sets_megabytes * 10**6, keep_seconds=keep)
     scheduler = Scheduler(owner.runs_folder, limit=owner.runs_at_once, queue=owner.queue, keep_seconds=keep,
