@@ -59,10 +59,12 @@ def test_queries_and_keys_without_a_shape_are_refused(tmp_path):
 
 
 def test_tensors_that_share_their_numbers_do_not_multiply_in_memory(tmp_path):
-    state, rows = state_of(), torch.randn(40, 10)
-    torch.save({**state, **{f"blocks.{i}.mlp.fc1.weight": rows for i in range(2)}}, tmp_path / "x.pt")
-    with pytest.raises(CheckpointError, match="claim more numbers"):
-        load(tmp_path / "x.pt", heads=2)
+    state = state_of()
+    for change in ({"blocks.0.mlp.fc1.weight": torch.randn(1, 10).expand(40, 10)},          # one row that poses as forty
+                   {f"more.{i}": state["blocks.0.mlp.fc1.weight"] for i in range(100)}):     # shared more often than by any model
+        torch.save({**state, **change}, tmp_path / "x.pt")
+        with pytest.raises(CheckpointError, match="claim more numbers"):
+            load(tmp_path / "x.pt", heads=2)
 
 
 def test_a_file_that_fits_nothing_known_says_what_it_holds(tmp_path):

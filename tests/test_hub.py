@@ -413,12 +413,12 @@ def test_the_command_goes_on_after_ctrl_c_and_obeys_its_environment(stand, tmp_p
     first = command(stand, tmp_path, REPO)
     until(lambda: parts(tmp_path) == [len(WEIGHTS) // 2])
     first.send_signal(signal.SIGINT)
-    _, err = first.communicate(timeout=20)
+    _, err = first.communicate(timeout=90)
     assert first.returncode == 130 and "what has arrived is kept" in err and "Traceback" not in err
-    out, err = command(stand, tmp_path, REPO).communicate(timeout=20)
+    out, err = command(stand, tmp_path, REPO).communicate(timeout=90)
     assert out.strip().endswith(FILE) and "0 of 0 MB" in out and len(stand.gets(FILE)) == 2
     offline = command(stand, tmp_path, REPO, "no/such", HF_HUB_OFFLINE="1")
-    out, err = offline.communicate(timeout=20)
+    out, err = offline.communicate(timeout=90)
     assert offline.returncode == 1 and REPO in out and "no/such is not on this computer, and HF_HUB_OFFLINE" in err and "Traceback" not in err
 
 

@@ -105,7 +105,7 @@ def test_what_is_no_plain_vit_by_its_shapes_is_refused_by_name(tmp_path, change,
 
 def test_endless_names_and_endless_models_are_refused_at_once(tmp_path):
     state = {**state_of(), "model." * 200_000: torch.zeros(1)}
-    with pytest.raises(CheckpointError, match="unexpected 'model.model"):
+    with pytest.raises(CheckpointError, match="more than 50000 letters"):
         torch.save(state, tmp_path / "x.pt")
         load(tmp_path / "x.pt", heads=2)
     one = torch.zeros(1)
@@ -113,3 +113,40 @@ def test_endless_names_and_endless_models_are_refused_at_once(tmp_path):
         naming.translate({f"x{i}": one for i in range(30_000)})
     with pytest.raises(CheckpointError, match="holds 900 models"):
         naming.translate({f"m{i}.patch_embed.proj.weight": one for i in range(900)})
+    with pytest.raises(CheckpointError, match="more than 50000 letters"):
+        naming.translate({"model." * 20_000 + name: tensor for name, tensor in state_of().items()})
+
+
+# ---- odd, but all there
+
+
+def test_layers_that_share_their_weights_load_and_are_apart_afterwards(tmp_path):
+    state = state_of()
+    state["blocks.1.mlp.fc1.weight"] = state["blocks.0.mlp.fc1.weight"]
+    torch.save(state, tmp_path / "x.pt")
+    model = load(tmp_path / "x.pt", heads=2).model
+    first, second = (model.blocks[i].mlp.fc1.weight for i in range(2))
+    assert torch.equal(first, second) and torch.equal(first, state["blocks.0.mlp.fc1.weight"]) and first.data_ptr() != second.data_ptr()
+
+
+def test_a_tensor_stored_with_its_sign_turned_is_turned_back(tmp_path):
+    state = state_of()
+    torch.save({**state, "norm.bias": torch._neg_view(-state["norm.bias"])}, tmp_path / "x.pt")
+    assert torch.equal(load(tmp_path / "x.pt", heads=2).model.norm.bias, state["norm.bias"])
+
+
+def test_a_register_token_of_no_registers_is_none(tmp_path):
+    torch.save({**state_of(), "reg_token": torch.zeros(1, 0, 10)}, tmp_path / "x.pt")
+    assert load(tmp_path / "x.pt", heads=2).config.registers == 0
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_tensor_is_refused(tmp_path):
+    torch.save({**state_of(), "norm.weight": torch.nested.nested_tensor([torch.ones(2)])}, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match="not plain arrays|not loaded"):
+        load(tmp_path / "x.pt", heads=2)
+
+
+def test_a_name_too_long_for_a_file_is_a_sentence():
+    with pytest.raises(CheckpointError, match="no file called"):
+        load("a" * 5000 + ".pt")

@@ -252,7 +252,7 @@ def test_a_hugging_face_processor_is_read_as_what_it_does(said, expected):
 
 
 @pytest.mark.parametrize(("said", "note"), [
-    ({"size": 12, "resample": 1}, "lanczos"), ({"size": 12, "resample": 0}, "nearest"), ({"size": 12, "resample": "x"}, r"filter '\?'"),
+    ({"size": 12, "resample": 1}, "lanczos"), ({"size": 12, "resample": 0}, "nearest"), ({"size": 12, "resample": "x"}, r"filter '\?'"), ({"size": 12, "resample": [3]}, r"filter '\?'"), ({"size": 12, "resample": {}}, r"filter '\?'"),
     ({"size": {"shortest_edge": 12}}, "does not crop"),
     ({"size": 12, "do_resize": False}, "does not resize"), ({"size": {"height": 256, "width": 256}, "crop_size": 224,
     "do_center_crop": True}, "presses a picture into a square")], ids=str)

@@ -32,7 +32,14 @@ def assemble(state: dict[str, Tensor], config: ViTConfig) -> ViT:
     """A model of exactly these tensors as float32; those that are that already are taken as they are. Raises CheckpointError for what does
     not fit or is not finite."""
     model = check_fit(state, config)
-    weights = {name: _float32(tensor) for name, tensor in state.items()}
+    weights: dict[str, Tensor] = {}
+    taken = set()
+    for name, tensor in state.items():
+        plain = _float32(tensor)
+        if plain.data_ptr() in taken:                                       # layers that share numbers in the file have their own here
+            plain = plain.clone()
+        taken.add(plain.data_ptr())
+        weights[name] = plain
     for name, tensor in weights.items():
         if not _finite(tensor):
             raise CheckpointError(f"{name} holds numbers that are not finite: the training went wrong, use an earlier checkpoint")
@@ -49,5 +56,5 @@ def _finite(tensor: Tensor) -> bool:
 
 def _float32(tensor: Tensor) -> Tensor:
     """`tensor` as float32, side by side in memory; copied where it is not, or where it is a part of something larger that would stay."""
-    plain = tensor.detach().to(torch.float32).contiguous()
+    plain = tensor.detach().resolve_neg().to(torch.float32).contiguous()
     return plain if plain.untyped_storage().nbytes() == plain.nbytes else plain.clone()

@@ -124,14 +124,18 @@ def _weights(content: Any, depth: int = 3) -> tuple[dict[str, Tensor], dict[Any,
             return state, {**content, **beside}
     return {name: value for name, value in content.items() if isinstance(name, str) and isinstance(value, Tensor)}, content
 
+MOST_SHARED = 4                         # times the numbers in a file may be used, by layers that share them
+
 
 def _check_memory(state: dict[str, Tensor]) -> None:
     """Refuse tensors that claim more numbers than are stored (a few bytes can pose as any shape): copying them would fill the memory."""
-    if any(tensor.layout != torch.strided or tensor.device.type != "cpu" for tensor in state.values()):
+    if any(tensor.is_nested or tensor.layout != torch.strided or tensor.device.type != "cpu" for tensor in state.values()):
         raise CheckpointError("the file holds tensors that are not plain arrays of numbers")
     storages = [tensor.untyped_storage() for tensor in state.values()]
     stored = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-    if sum(tensor.numel() * tensor.element_size() for tensor in state.values()) > stored:
+    claimed = [(tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.numel() * tensor.element_size()) for tensor in state.values()]
+    once = sum(size for *_, size in set(claimed))                           # layers may share their weights, which then count once
+    if once > stored or sum(size for *_, size in claimed) > MOST_SHARED * stored:
         raise CheckpointError("the file's tensors claim more numbers than it holds")
 
 

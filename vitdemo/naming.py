@@ -14,6 +14,7 @@ from torch import Tensor
 from vitdemo.weightfile import CheckpointError
 
 MOST_TENSORS, MOST_MODELS = 20_000, 8
+LONGEST_NAME = 50_000
 
 
 class Translated(NamedTuple):
@@ -80,6 +81,8 @@ def translate(raw: dict[str, Tensor]) -> Translated:
         raise CheckpointError("the file holds no weights: nothing called patch_embed.proj.weight, for one")
     if len(raw) > MOST_TENSORS:
         raise CheckpointError(f"the file holds {len(raw)} tensors, more than any model that this program can use")
+    if any(len(name) > LONGEST_NAME for name in raw):
+        raise CheckpointError(f"the file names a tensor in more than {LONGEST_NAME} letters, as no program does")
     raw = _renamed(raw, lambda name: re.sub(_ANYWHERE, "", name))
     source, inner, others = _recognise(raw)
     notes = [f"the file holds {len(others) + 1} models; the one under {inner!r:.60} is read"] if others else []
@@ -94,6 +97,8 @@ def translate(raw: dict[str, Tensor]) -> Translated:
     state = _counted(_renamed(raw, lambda name: named[name]))
     notes += _join(state)
     _refuse_by_shape(state)
+    if "reg_token" in state and not state["reg_token"].numel():
+        del state["reg_token"]                                              # a model of no registers
     if {"dist_token", "head.weight"} <= state.keys() and not {"head_dist.weight", "reg_token"} & state.keys():
         state["reg_token"] = state.pop("dist_token")
         notes.append("the distillation token has no head of its own: it is read as a register token")
@@ -137,7 +142,7 @@ def _of_others(name: str, inner: str, others: Iterable[str]) -> bool:
 def _bare(name: str, inner: str) -> str:
     """`name` without the words that wrappers put in front: those that stand in front of the patch projection, and usual ones."""
     words = {*_IN_FRONT, *inner.split(".")} - {""}
-    while len(name) < 1000 and (word := name.partition(".")[0]) in words and not re.match(_OWN_ENCODER, name):
+    while (word := name.partition(".")[0]) in words and not re.match(_OWN_ENCODER, name):
         name = name[len(word) + 1:]
     return name
 

@@ -65,7 +65,8 @@ def of_hugging_face(said: dict[str, Any], image: tuple[int, int], channels: int 
     kind = str(said.get("image_processor_type") or said.get("feature_extractor_type") or "")
     crops = any(word in kind for word in ("DeiT", "Bit", "CLIP", "ConvNext"))                               # where nothing is said
     size, share, fit, notes = _looked_at(said, image, bool(said.get("do_center_crop", crops or "crop_size" in said)))
-    interpolation, other = _filter(_FILTERS.get(said.get("resample", 3 if crops else 2), "?"))
+    resample = said.get("resample", 3 if crops else 2)
+    interpolation, other = _filter(_FILTERS.get(resample, "?") if type(resample) is int else "?")
     usual = _IMAGENET if crops else ((0.5,), (0.5,))
     if said.get("do_normalize", True):
         names = ("image_mean", "image_std")

@@ -1,5 +1,6 @@
 """What is in a weight file, read without running any of it. Nobody vouches for such a file: it may be half a download, or an attack."""
 
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -21,7 +22,7 @@ def read(path: Path) -> tuple[dict[str, str], Any]:
 
     What the file is, is decided by its first bytes. Every tensor has memory of its own: nothing holds on to the file.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):                                            # unlike Path.is_file it is false also for a name too long
         raise CheckpointError(f"there is no file called {path.name}")
     try:
         with open(path, "rb") as file:

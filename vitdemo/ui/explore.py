@@ -143,13 +143,15 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     def beside_box(path: str | None, look: Look) -> Any:
         return {**again(path, look), "beside": "box"}
 
-    def on_model(path: str | None, event: gr.EventData) -> tuple[Any, Any, Any]:
+    def on_model(path: str | None, event: gr.EventData) -> tuple[Any, Any, Any, Any]:
+        serial = event._data.get("serial") if isinstance(event._data, dict) else None
+        echo = {"echo": serial} if type(serial) is int else gr.skip()       # the bar waits for it before it says what was chosen next
         try:
             look = look_of(event._data)
             has_tests = gr.Button(visible=_has_test_pictures(models.source(look.model)))
         except RunError as error:
-            return gr.skip(), gr.skip(), viewer.message(str(error), failed=True)
-        return look, has_tests, again(path, look)
+            return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
+        return look, has_tests, again(path, look), echo
 
     def on_example(event: gr.SelectData) -> Any:
         index = event.index
@@ -171,7 +173,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     picture.clear(viewer.message, None, view, api_visibility="private", queue=False)
     gallery.select(on_example, None, picture, api_visibility="private", show_progress="hidden")
     random_test.click(on_random, look, [view, picture], api_visibility="private", **INFER)
-    bar.select(on_model, picture, [look, random_test, view], show_progress="minimal", api_visibility="private", **INFER)
+    bar.select(on_model, picture, [look, random_test, view, bar], trigger_mode="multiple", show_progress="minimal", api_visibility="private", **INFER)
     _public_endpoint(models)
     return Explore(view, picture, look, bar, random_test, beside_box)
 

@@ -1,7 +1,8 @@
 """The model bar of the Explore tab: which model looks, at how many pixels, at the whole picture or its centre.
 
 It draws everything from what `ask` answers (`vitdemo.ui.choosing`); what a person chose it tells the rest of the page as the event `select` with
-the data {"model": id, "side": pixels or null, "whole": true or false}. Its value is what another tab chose, in the same form.
+the data {"model": id, "side": pixels or null, "whole": true or false, "serial": number}, one at a time: the value {"echo": number} says that it was
+heard. Else its value is what another tab chose, in the same form.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 // chosen one is, is the server's to say; whatever it says is written as text nodes.
 const root = element.querySelector(".vm");
 const $ = (name) => root.querySelector(".vm-" + name);
-const look = { opacity: 65, colours: "cividis" };                        // unused here; the shared painting asks for it
+const look = { opacity: 65, colours: "cividis" };                        // the shared painting asks for it; nothing is painted here
 const who = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");   // this page, while it waits
 
 let offer = null;                                                         // the models there are, as the server last said

@@ -35,7 +35,25 @@ function arrived(answer) {
   waiting = null;
   tell("");
   showChosen();
-  trigger("select", { ...chosen });
+  lookThrough();
+}
+
+// The page is told what looks now, one choice at a time: Gradio would lose or mix up choices that overtake each other. It answers with the
+// choice's number; whatever was chosen meanwhile follows then.
+let serial = 0, told = null, patience = 0;
+
+function lookThrough() {
+  if (told) return;
+  told = { ...chosen, serial: ++serial };
+  trigger("select", told);
+  patience = setTimeout(seen, 30000);                                     // no answer ever came: the network was gone
+}
+
+function seen() {
+  clearTimeout(patience);
+  const { model, side, whole } = told;
+  told = null;
+  if (model !== chosen.model || side !== chosen.side || whole !== chosen.whole) lookThrough();
 }
 
 function showChosen() {

@@ -12,11 +12,12 @@ $("back").addEventListener("click", () => want("box"));
 
 function change(changes) {
   Object.assign(chosen, changes);
-  trigger("select", { ...chosen });
+  lookThrough();
 }
 
 // Another tab of the page chose: shown here, and looked through already.
 async function follow(value) {
+  if (told && value?.echo === told.serial) return seen();
   if (!value?.model) return;
   chosen = { side: null, whole: false, ...value };
   try {
