@@ -35,7 +35,7 @@ class Visitor:
         answer = self.ask(question, **fields)
         assert set(answer) <= {"error", "busy"}, answer
         sentence = answer["error"]
-        assert sentence[0] == sentence[0].upper() and sentence.endswith((".", "!", "?")) and len(sentence) < 400 and "\n" not in sentence
+        assert (sentence[0] == sentence[0].upper() or set("/._") & set(sentence.split()[0])) and sentence.endswith((".", "!", "?")) and len(sentence) < 400 and "\n" not in sentence
         assert "server's log" not in sentence, "an unexpected error"
         return sentence
 

@@ -404,7 +404,12 @@ def test_torchvisions_weights_are_checked_and_gone_on_with(stand, tmp_path, monk
 def command(stand, tmp_path, *words, **more) -> subprocess.Popen:
     """The command line in a process of its own, whose environment says where everything is."""
     return subprocess.Popen([sys.executable, "-m", "vitdemo.hub", *words], cwd=Path(hub.__file__).parent.parent, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, env=stand.environment(tmp_path, **more))
+                            stderr=subprocess.PIPE, env=stand.environment(tmp_path, **more), preexec_fn=_listening if os.name != "nt" else None)
+
+
+def _listening() -> None:
+    """Ctrl-C counts, also where the tests themselves were started in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C cannot be sent to one process there")
