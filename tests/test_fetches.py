@@ -40,6 +40,14 @@ def until(wanted, ask):
     return answer
 
 
+def ended():
+    """Wait until no model is on its way."""
+    deadline = time.monotonic() + 10
+    while any(thread.name == "model" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_what_needs_no_download_is_ready_in_the_first_answer():
     network = Network()
     network.has.add("zoo:a")
@@ -68,10 +76,7 @@ def test_one_who_gives_up_does_not_end_the_download_of_another_but_the_last_one_
     time.sleep(0.1)
     assert ways.want("zoo:a", "you")["state"] == "fetching"
     ways.cancel("zoo:a", "you")
-    deadline = time.monotonic() + 10
-    while any(thread.name == "model" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    ended()
     assert network.loaded == []
 
 
@@ -80,10 +85,7 @@ def test_a_page_that_was_closed_does_not_keep_a_download_going(monkeypatch):
     network = Network()
     ways = network.fetches()
     ways.want("zoo:a", "closed")
-    deadline = time.monotonic() + 10
-    while any(thread.name == "model" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    ended()
     assert network.loaded == []
 
 

@@ -10,6 +10,7 @@ import safetensors.torch
 import torch
 from conftest import seeded
 from hub_stand_in import HubStandIn
+from parity import lively
 
 import vitdemo
 from vitdemo import beginning, checkpoint, hub, loading, zoo
@@ -28,11 +29,7 @@ HF = {"model_type": "vit", "hidden_size": 10, "num_hidden_layers": 2, "num_atten
 
 
 def model(config: ViTConfig = CONFIG) -> ViT:
-    generator = torch.Generator().manual_seed(0)
-    made = ViT(config, generator).eval()
-    for tensor in made.parameters():
-        tensor.data.normal_(0.1, 0.5, generator=generator)
-    return made
+    return lively(config)
 
 
 def entry(where: Hub | Torchvision = Hub("somebody/tiny"), config: ViTConfig = CONFIG, naming: str = "timm") -> Entry:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import drawn, seeded, serving, watched
 from hub_stand_in import HubStandIn
+from parity import state_of
 from playwright.sync_api import expect
 from safetensors.torch import save
 
@@ -21,12 +22,8 @@ ENTRY = zoo.Entry(name="small-one", title="A small one", line="It is as good as 
                   learned_from="random numbers", reported=None, reported_as="nothing is reported", config=CONFIG, preprocessing=Preprocessing(size=32), naming="timm")
 
 
-def weights(config: ViTConfig, seed: int = 3) -> bytes:
-    model = ViT(config, torch.Generator().manual_seed(seed))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(0, 0.3, generator=torch.Generator().manual_seed(seed))
-    return save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+def weights(config: ViTConfig) -> bytes:
+    return save(state_of(config))
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import base64
 import io
-import json
 import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from asking import Page
 from conftest import coloured, seeded, tiny_config
 from PIL import Image
 
@@ -26,27 +26,6 @@ from vitdemo.ui.slots import Slots
 
 LAST = {"kind": "attention", "direction": "reads", "token": None, "layer": 2, "head": "mean"}
 WAY = {"klass": 1, "how": "mean", "insertion": False}
-
-
-class Page:
-    """A visitor with one result: asks as the page does, and insists that every answer is JSON."""
-
-    def __init__(self, explanation, results=None, box=None):
-        self.results = Results() if results is None else results
-        self.questions = Questions(self.results, box or explanation.loaded)
-        self.key = self.results.keep(explanation)
-
-    def ask(self, question, **fields):
-        answer = self.questions.ask({"question": question, "key": self.key, **fields})
-        json.dumps(answer, allow_nan=False)
-        return answer
-
-    def until_done(self, question, **fields):
-        calls, answer = 0, {"done": 0, "total": 1}
-        while answer["done"] < answer["total"]:
-            answer, calls = self.ask(question, **fields), calls + 1
-            assert "error" not in answer, answer
-        return answer, calls
 
 
 @pytest.fixture(scope="module")

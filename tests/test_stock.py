@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from asking import Page
 from conftest import seeded
 from torch import Tensor
 
@@ -50,24 +51,6 @@ class Shelf:
         now = sum(places.values()) / BYTES
         self.most = max(self.most, now)
         return now
-
-
-class Page:
-    """A visitor with one result among those of others."""
-
-    def __init__(self, explanation, results, box):
-        self.results, self.questions = results, Questions(results, box)
-        self.key = results.keep(explanation)
-
-    def ask(self, question, **fields):
-        return self.questions.ask({"question": question, "key": self.key, **fields})
-
-    def until_done(self, question, **fields):
-        calls, answer = 0, {"done": 0, "total": 1}
-        while answer["done"] < answer["total"]:
-            answer, calls = self.ask(question, **fields), calls + 1
-            assert "error" not in answer, answer
-        return answer, calls
 
 
 def at_once(count: int, work):

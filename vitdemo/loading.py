@@ -131,7 +131,7 @@ def _published(entry: Entry, path: Path, heads: int | None) -> Loaded:
     loaded = checkpoint.load(path, stated=stated)
     loaded.model.config = entry.config                                      # it only says the MLP's width in another way
     where = entry.where.repo if isinstance(entry.where, Hub) else f"torchvision, {entry.where.weights}"
-    reported = {} if entry.reported is None else {"reported": f"{entry.reported:.1%} {entry.reported_as}"}
+    reported = {"reported": entry.result} if entry.result else {}
     notes = [note for note in loaded.provenance["notes"] if "heads" not in note]                            # the zoo knows how many
     return replace(loaded, name=entry.name, provenance={"model": entry.title, "source": where, "licence": entry.licence,
                                                         "learned_from": entry.learned_from, **reported, "notes": notes})

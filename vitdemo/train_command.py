@@ -21,7 +21,6 @@ from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import Stopped, carry_out
 
 
-
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m vitdemo.train",
                                      description="Train a Vision Transformer; the last line printed is the best checkpoint.")

@@ -42,6 +42,11 @@ class Entry:
     preprocessing: Preprocessing
     naming: str                     # whose parameter names the file has: "timm", "torchvision", "Hugging Face"
 
+    @property
+    def result(self) -> str:
+        """The reported accuracy in words; empty where there is none."""
+        return "" if self.reported is None else f"{self.reported:.1%} {self.reported_as}"
+
 
 def find(name: str) -> Entry | None:
     """The entry called `name`."""

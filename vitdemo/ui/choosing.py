@@ -96,9 +96,8 @@ class Choosing:
 
 def row(entry: zoo.Entry, *, here: bool) -> Answer:
     """A published model as the bar lists it."""
-    right = f"{entry.reported:.1%} {entry.reported_as}" if entry.reported is not None else entry.reported_as
     return {"model": f"zoo:{entry.name}", "title": entry.title, "line": entry.line, "megabytes": entry.megabytes, "here": here,
-            "facts": [["Learned from", entry.learned_from], ["Reported", right], ["Parameters", f"{entry.parameters:,}"], ["Licence", entry.licence]]}
+            "facts": [["Learned from", entry.learned_from], ["Reported", entry.result or entry.reported_as], ["Parameters", f"{entry.parameters:,}"], ["Licence", entry.licence]]}
 
 
 def facts(loaded: Loaded) -> list[list[str]]:

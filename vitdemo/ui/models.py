@@ -15,7 +15,7 @@ from vitdemo.ui import words
 from vitdemo.ui.fields import sentence
 from vitdemo.ui.stock import Stock, placed
 
-BOX, ZOO, HUB = "box", "zoo:", "hub:"           # an id, and what two kinds of ids begin with
+BOX, ZOO, HUB = loading.BOX, "zoo:", "hub:"         # an id, and what two kinds of ids begin with
 RECORDED = "recorded"                           # the name of the run that ships with the program, where a run's id is expected
 EXAMPLES = Path(__file__).resolve().with_name("examples")                   # the example pictures
 RECORDED_FOLDER = Path(__file__).resolve().with_name("recorded")
@@ -107,7 +107,7 @@ class Models:
             entry = self._entry(model_id)
             if entry is None:
                 return _with_accuracy(words.MODEL_NAMED.format(name=model_id.removeprefix(HUB)), loaded)
-            return f"{entry.title}." if entry.reported is None else f"{entry.title}: {entry.reported:.1%} {entry.reported_as}."
+            return f"{entry.title}: {entry.result}." if entry.result else f"{entry.title}."
         config = self.folder(model_id).config()
         title = str(config.get("title") or "")[:60]
         if model_id == RECORDED:
