@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
     "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
-    "train_command": {"loading", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "train_command": {"loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 
