@@ -81,6 +81,32 @@ def test_a_run_of_two_processes_can_be_resumed(both):
     assert RunFolder(two).status().state == "finished" and steps(two)[-1]["step"] == 10
 
 
+def test_where_one_process_is_refused_all_end_with_a_sentence_each(both):
+    _, two, _ = both
+    done = together(["-m", "vitdemo.train", "--out", str(two), "--resume", "--set", "batch=32"], two.parent)
+    assert [process.returncode for process in done] == [1, 1]
+    for process in done:
+        assert len(process.stderr.strip().splitlines()) == 1, process.stderr
+    assert "cannot be resumed with batch 32" in done[0].stderr and RunFolder(two).status().state == "finished"
+
+
+def test_no_process_goes_on_before_the_others_have_seen_the_run_s_folder(monkeypatch):
+    from vitdemo import train_command
+
+    class Slow(World):
+        def all_ready(self, ready):
+            order.append("met")
+            return True
+
+    order = []
+    monkeypatch.setattr(train_command, "_prepare", lambda args, writes: order.append("looked") or (None, None))
+    train_command._together(None, Slow(1, 2))
+    assert order == ["looked", "met"]
+    monkeypatch.setattr(Slow, "all_ready", lambda self, ready: False)
+    with pytest.raises(train_command.runs.RunError, match="process 1 of 2 ends"):
+        train_command._together(None, Slow(1, 2))
+
+
 def test_slices_cover_the_batch_once_and_a_batch_smaller_than_the_world_is_refused():
     from test_train import LOOK, SHORT, fresh, pictures
 

@@ -44,6 +44,14 @@ class World(NamedTuple):
         distributed.broadcast(said, src=0)
         return said.item()
 
+    def all_ready(self, ready: bool) -> bool:
+        """Whether everybody is `ready`, said when everybody has come here: nobody goes on, or ends, without the others."""
+        if self.size == 1:
+            return ready
+        waiting = torch.tensor([float(not ready)], device=self.device)
+        distributed.all_reduce(waiting)
+        return waiting.item() == 0
+
     @contextlib.contextmanager
     def first(self) -> Iterator[None]:
         """Process 0 goes through the block before the others do: it leaves decoded pictures for them."""

@@ -117,7 +117,7 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
     """One run from its preparation to its end in words; returns the exit code."""
     folder, before, writes = None, None, world.rank == 0
     try:
-        folder, wanted = _prepare(args, writes=writes)
+        folder, wanted = _together(args, world)
         before = _status(folder) if args.resume and not args.from_run else None
         if args.from_run:
             runs.watch_parent(folder.request_stop)
@@ -141,6 +141,19 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
         print(sentence, file=sys.stderr)
         return 1
     return 0
+
+
+def _together(args: argparse.Namespace, world: distributed.World) -> tuple[runs.RunFolder, Plan]:
+    """What `_prepare` returns, once every process has it: the first one to go on would leave a sign of life that the others take for
+    somebody else's. Where one is refused, all end, each with a sentence."""
+    try:
+        prepared = _prepare(args, writes=world.rank == 0)
+    except BaseException:
+        world.all_ready(False)
+        raise
+    if not world.all_ready(True):
+        raise runs.RunError(f"process {world.rank} of {world.size} ends: another one was refused, and says why")
+    return prepared
 
 
 def _status(folder: runs.RunFolder) -> bytes | None:
