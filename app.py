@@ -1,12 +1,15 @@
 """Starts the page: `python app.py`. Settings come from the environment, see README."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import tempfile
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
+if os.environ.get("SPACES_ZERO_GPU"):                             # a Space that lends a GPU; there it must come before torch
+    import spaces  # noqa: F401
 
 
 def main() -> int:
@@ -21,10 +24,24 @@ def main() -> int:
         os.environ["VITDEMO_CHECKPOINT"] = args.checkpoint
     if args.heads is not None:
         os.environ["VITDEMO_HEADS"] = str(args.heads)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))         # so that runs are stopped and uploads deleted on the way out
+    heed_signals()
     with tempfile.TemporaryDirectory(prefix="vitdemo-uploads-", ignore_cleanup_errors=True) as uploads:
         os.environ.setdefault("GRADIO_TEMP_DIR", uploads)         # of this page alone; Gradio's own default is shared
         return serve(args)
+
+
+def heed_signals() -> None:
+    """Whoever ends the program, at its terminal or from outside, has its runs stopped and its uploads deleted on the way out."""
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+    heeded = [number for number in known if signal.getsignal(number) != signal.SIG_IGN]          # as nohup wants it
+
+    def leave(number: int, _: object) -> None:
+        for other in heeded:                                      # a second one would cut short what the first one began
+            signal.signal(other, signal.SIG_IGN)
+        sys.exit(130 if number == signal.SIGINT else 0)
+
+    for number in heeded:
+        signal.signal(number, leave)
 
 
 def serve(args: argparse.Namespace) -> int:
@@ -40,8 +57,6 @@ def serve(args: argparse.Namespace) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    except KeyboardInterrupt:                                     # while a model is fetched
-        return 130
     torch.set_num_threads(settings.training_threads())            # one core is left to others
     app.scheduler.start()
     try:
@@ -55,5 +70,17 @@ def serve(args: argparse.Namespace) -> int:
     return 0
 
 
+def ended() -> int:
+    """The code that `main` ends with, by itself or by a signal."""
+    try:
+        return main()
+    except SystemExit as ending:
+        return ending.code
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    code = ended()
+    for stream in filter(None, (sys.stdout, sys.stderr)):         # without a console there are none
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)                                                # an analysis in a thread would be waited for, and a browser that is connected

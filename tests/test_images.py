@@ -143,10 +143,10 @@ def test_a_large_jpeg_is_reduced_while_it_is_decoded_and_other_large_pictures_ar
     (b"<?xml version='1.0'?><svg/>", "SVG"), (b"  <SVG onload='x'>", "SVG"), (b"%PDF-1.7", "PDF"), (b"\x40" + bytes(7) + b'{"__metadata__":{}}', "weights"),
     (b"PK\x03\x04" + bytes(26) + b"archive/data.pkl", "weights"), (b"<!DOCTYPE html><html>", "web page"),
     (b"\xef\xbb\xbf<svg/>", "SVG"), (b"<!-- drawn -->\n<svg/>", "SVG"), ("<?xml version='1.0'?><svg/>".encode("utf-16"), "SVG"),
-    (b"<!doctype html><svg/>", "web page"), (b"\x1f\x8b\x08", "SVG"), (b"P", "not a picture"),
+    (b"<!doctype html><svg/>", "web page"), (b"P", "not a picture"),
     (b"GIF89a\1\0\1\0\0\0\0,\0\0\0\0\0\xff\0\xff\0\2\2L\1\0;", "megapixels"),   # a small screen, a frame of 65280 x 65280
     (b"\x89PNG\r\n\x1a\n", "not a picture|incomplete"), (b"GIF89a", "not a picture|incomplete"), (b"\xff\xd8\xff\xe0", "not a picture|incomplete"),
-    (b"P6 99999 99999 255\n", "megapixels|incomplete"), (b"%!PS-Adobe-3.0 EPSF-3.0", "not a picture"),
+    (b"P6 99999 99999 255\n", "megapixels|incomplete"), (b"%!PS-Adobe-3.0 EPSF-3.0", "PostScript.*PNG"),
 ])
 def test_what_is_no_picture_is_refused_by_name(content, said):
     with pytest.raises(PictureError, match=said):

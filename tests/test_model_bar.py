@@ -75,6 +75,16 @@ def test_a_published_model_says_what_it_costs_is_fetched_and_looks_at_the_same_p
     expect(tab.locator(".vd-verdict")).not_to_contain_text("No classes")
 
 
+def test_a_link_to_a_published_model_offers_it_and_shows_what_it_says_once_somebody_fetched_it(tab, stand):
+    tab.goto(tab.url + "?model=zoo:small-one&layer=2&head=4")
+    expect(tab.locator(".vm-told")).to_have_text("A small one is not on this computer yet.")
+    expect(tab.locator(".vd-layer-name")).to_have_text("Layer 2 of 2")
+    assert stand.asked == []                                                # a link alone fetches nothing
+    tab.get_by_role("button", name="Download 1 MB").click()
+    expect(tab.locator(".vd-layer-name")).to_have_text("Layer 2 of 3")
+    expect(tab.locator(".vd-chip[data-head='3']")).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_download_shows_how_far_it_is_and_ends_when_it_is_cancelled_and_the_model_stays(tab, stand):
     stand.script["model.safetensors"], before = ["hang"], tab.locator(".vd-verdict").inner_text()
     choose(tab, "zoo:small-one")

@@ -76,7 +76,7 @@ def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, results, 
 
 
 def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, results, photo, monkeypatch, caplog):
-    monkeypatch.setattr(explore, "explain", lambda *_: 1 / 0)
+    monkeypatch.setattr(models, "explain", lambda *_: 1 / 0)
     value = explore.analyse(str(photo), Look(), models, results)
     number = re.search(r"number (\w+) in", value["message"])[1]
     assert "ZeroDivisionError" in caplog.text and number in caplog.text and "division" not in value["message"]

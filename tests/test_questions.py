@@ -298,7 +298,7 @@ def test_each_class_way_and_map_has_a_test_of_its_own(page, result):
 
 def test_many_threads_go_on_with_one_test_without_getting_in_each_others_way(page, monkeypatch):
     monkeypatch.setattr(testing, "SLICE", 0)
-    page.questions._slots, found = Slots(4, 20, 30), []
+    page.questions._heavy, found = Slots(4, 20, 30), []
     threads = [threading.Thread(target=lambda: found.append(page.until_done("test", view=LAST, **WAY)[0])) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -335,7 +335,7 @@ def test_a_step_that_fails_is_told_and_started_afresh(page, monkeypatch):
 def test_a_test_that_finds_no_slot_says_how_far_it_is(page, monkeypatch):
     monkeypatch.setattr(testing, "SLICE", 0)
     page.ask("test", view=LAST, **WAY)
-    page.questions._slots = Slots(1, 0, 0.01)
+    page.questions._slots = page.questions._heavy = Slots(1, 0, 0.01)
     turn = page.results.get(page.key).turn
     with turn:
         waiting = page.ask("test", view=LAST, **WAY)
@@ -455,7 +455,7 @@ def test_an_unexpected_error_is_a_number_and_tells_nothing(page, monkeypatch, ca
 def test_thirty_visitors_asking_at_once_each_get_their_own_answer(tiny):
     results, wrong = Results(), []
     questions = Questions(results, tiny)
-    questions._slots = Slots(2, 60, 60)
+    questions._slots = questions._heavy = Slots(2, 60, 60)
 
     def visit(seed):
         own = explain(coloured(("red", "green", "blue")[seed % 3], seed, (12 + seed, 20)), tiny)

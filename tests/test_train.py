@@ -227,14 +227,14 @@ def test_a_look_can_be_cut_short_and_a_resumed_run_makes_it_up():
     assert [(s.step, s.accuracy is not None) for s in rest] == [(6, True)] and again.complete and run(config, again.model, state=again) == []
 
 
-def test_three_hundred_steps_on_the_real_cifar10_beat_a_third_of_answers(real_data):
+def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):
     """The same number of steps everywhere, so the result does not depend on the machine's speed."""
     dataset = data.load(real_data / "cifar10.zip")
     part, held = data.hold_out(dataset.train, 0.05, seed=0)
-    config = PRESETS["class"].train.with_(minutes=0, epochs=1, stages=(0.5, 1.0), stage_ends=(0.8,), evaluations=1)
+    config = PRESETS["class"].train.with_(minutes=0, epochs=1, stages=(0.5, 1.0), stage_ends=(0.9,), evaluations=1)
     mean, std = data.statistics(part)
     model = ViT(SIZES["vit-micro"].config, torch.Generator().manual_seed(0))
-    shuffled = torch.randperm(len(part), generator=torch.Generator().manual_seed(0))[:38_400]      # all ten classes
+    shuffled = torch.randperm(len(part), generator=torch.Generator().manual_seed(0))[:25_600]      # all ten classes
     steps = list(train.fit(model, part[shuffled], held, config, preprocessing=Preprocessing(mean=mean, std=std)))
-    assert len(held.labels.unique()) == 10 and steps[-1].step == 300 and steps[0].accuracy < 0.2
-    assert steps[-1].accuracy > 0.35
+    assert len(held.labels.unique()) == 10 and steps[-1].step == 200 and steps[0].accuracy < 0.2
+    assert steps[-1].accuracy > 0.3

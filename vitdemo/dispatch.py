@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vitdemo import shelf
-from vitdemo.child import Child, end_process, last_words, lives, train_command
+from vitdemo.child import KILL_AFTER, Child, end_process, last_words, lives, train_command
 from vitdemo.claims import Claims
 from vitdemo.runfolder import CLOCK, RunError, RunFolder, Status
 
@@ -67,8 +67,9 @@ class Dispatcher:
                 self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
                 self._thread.start()
 
-    def close(self, patience: float = 5.0) -> None:
-        """Stop the background thread and the running children, by force after `patience` seconds. The queue stays on disk."""
+    def close(self, patience: float = 3.0) -> None:
+        """Stop the background thread and the running children, by force after `patience` seconds: whoever ends a server waits for five, or
+        ten. The queue stays on disk."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
@@ -77,8 +78,8 @@ class Dispatcher:
             for run_id in self._children:
                 with contextlib.suppress(RunError):
                     RunFolder(self.home / run_id).request_stop()
-            for force in (subprocess.Popen.terminate, subprocess.Popen.kill):
-                deadline = time.monotonic() + patience
+            for force, seconds in ((subprocess.Popen.terminate, patience), (subprocess.Popen.kill, KILL_AFTER)):
+                deadline = time.monotonic() + seconds
                 for child in self._children.values():
                     try:
                         child.process.wait(max(deadline - time.monotonic(), 0))

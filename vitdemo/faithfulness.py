@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import torch
 from torch import Tensor
-from torchvision.transforms.functional import gaussian_blur
 
 from vitdemo.checkpoint import Loaded
 
@@ -114,6 +113,8 @@ def cover(tensor: Tensor, how: str) -> Tensor:
     """What stands in the place of hidden patches, broadcastable to `tensor` (1, C, height, width)."""
     if how == "mean":
         return tensor.mean(dim=(2, 3), keepdim=True)
+    from torchvision.transforms.functional import gaussian_blur  # takes seconds to import
+
     for axis, side in enumerate(tensor.shape[:1:-1]):                       # width, then height: a wide kernel is cheaper one axis at a time
         reach = max(1, min(side // 2 | 1, 2 * ((side + 1) // 2) - 1))       # odd, and no longer than what can be reflected at the edges
         sizes, widths = [1, 1], [1.0, 1.0]

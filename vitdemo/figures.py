@@ -1,7 +1,7 @@
 """Arrays -> pictures for export: PIL for overlays, matplotlib for sheets with scales.
 
 Maps are (rows, cols) arrays of attention weights; `geometry` is a `vitdemo.geometry.Geometry`. Figures are made without pyplot, so
-they are safe in threads and need no closing.
+they are safe in threads and need no closing. What draws them takes half a second to import, so that is done when the first one is asked for.
 """
 
 import textwrap
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from PIL import Image, ImageDraw
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from vitdemo.geometry import Geometry
 
 COLOURS = "cividis"                             # reads the same with and without colour vision
@@ -56,7 +56,7 @@ def overlay(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, 
     return Image.blend(canvas, layer, opacity)
 
 
-def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *, title: str, uniform: float) -> Figure:
+def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *, title: str, uniform: float) -> "Figure":
     """All heads of one layer, `maps` (heads, rows, cols), over the picture on one scale, with a colour bar; the line marks 1/T."""
     picture, geometry = _surroundings(picture, geometry)
     high, columns = float(maps.max()), min(4, len(maps))
@@ -75,7 +75,7 @@ def layer_heads(picture: Image.Image, geometry: "Geometry", maps: np.ndarray, *,
 
 
 def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image.Image, geometry: "Geometry", title: str,
-                    colours: str = COLOURS, own_scale: bool = False) -> Figure:
+                    colours: str = COLOURS, own_scale: bool = False) -> "Figure":
     """Every map of a model, (layers, heads, rows, cols), raw, the picture above; one scale for each layer, named at its left, or one for
     each head. Each map says how much goes to patches, by `prefix` (layers, heads, prefix)."""
     layers, heads, rows, cols = attention.shape
@@ -90,7 +90,7 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
                  f"colours from 0 to {told}; an even share is {1 / (prefix.shape[2] + rows * cols):.2g}")
     band = head.height + 0.35
     height = band + bottom + down
-    figure = Figure(figsize=(width, height), dpi=120)
+    figure = _empty(width, height)
     _draw_head(figure, head, colours)
     axes = figure.subplots(layers, heads, squeeze=False, gridspec_kw={
         "left": left / width, "right": right / width, "top": 1 - band / height, "bottom": down / height,
@@ -110,9 +110,11 @@ def layers_by_heads(attention: np.ndarray, *, prefix: np.ndarray, picture: Image
 
 def one_map(picture: Image.Image, geometry: "Geometry", weights: np.ndarray, *, high: float, uniform: float | None, title: str,
             subtitle: str, unit: str, foot: str, low: float = 0.0, mark: tuple[int, int] | None = None, opacity: float = 0.65,
-            colours: str = COLOURS) -> Figure:
+            colours: str = COLOURS) -> "Figure":
     """One map (rows, cols) large over the picture with the patch grid, on colours from `low` to `high`; `uniform` is marked on the colour bar,
     and the patch `mark` (row, col) framed. `subtitle` and `foot` stand below. A map of colours, see `overlay`, has no bar."""
+    from matplotlib.patches import Rectangle
+
     picture, geometry = _surroundings(picture, geometry)
     wide, tall = _within(picture.height / picture.width, 5.4, 6.4)
     width = max(wide + 1.2, 4.6)
@@ -155,7 +157,7 @@ def _head(shown: Image.Image, width: float, title: str, told: str) -> _Head:
     return _Head(shown, size, title, told, (small, scale), max(tall + 0.1, scale + 0.35))
 
 
-def _draw_head(figure: Figure, head: _Head, colours: str) -> None:
+def _draw_head(figure: "Figure", head: _Head, colours: str) -> None:
     width, height = figure.get_size_inches()
     wide, tall = head.size
     small, scale = head.below
@@ -203,18 +205,24 @@ def _canvas(picture: Image.Image, geometry: "Geometry", least: int) -> tuple[Ima
     return pale, scale
 
 
-def _figure(width: float, height: float, title: str, foot: str = "", points: float = 10) -> Figure:
+def _empty(width: float, height: float, layout: str | None = None) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=120, layout=layout)
+
+
+def _figure(width: float, height: float, title: str, foot: str = "", points: float = 10) -> "Figure":
     """An empty figure with that many inches between title and foot. A model's or a class's name may hold a dollar sign, and be long."""
     words, below = _wrapped(title, width, points), _wrapped(foot, width, 8)
     lines = 1.4 * (points * (words.count("\n") + 1) + 8 * (below.count("\n") + 1) * bool(below))
-    figure = Figure(figsize=(width, height + lines / 72 + 0.15), dpi=120, layout="constrained")
+    figure = _empty(width, height + lines / 72 + 0.15, layout="constrained")
     figure.suptitle(words, fontsize=points, parse_math=False)
     if below:
         figure.supxlabel(below, fontsize=8, parse_math=False)
     return figure
 
 
-def _colour_bar(figure: Figure, axes: np.ndarray, high: float, *, uniform: float | None, low: float = 0.0, colours: str = COLOURS,
+def _colour_bar(figure: "Figure", axes: np.ndarray, high: float, *, uniform: float | None, low: float = 0.0, colours: str = COLOURS,
                 unit: str = "attention weight") -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from PIL import Image
 
 from vitdemo.figures import COLOURS, overlay
@@ -33,6 +31,9 @@ class Sheet:
     """Draws one shot after another; only what changes is set anew. `subject` is the scene's entry, `high` where the colours end."""
 
     def __init__(self, scene: dict[str, Any], subject: dict[str, Any], losses: Sequence[tuple[int, float]], *, high: float, title: str):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import, and only needed here
+        from matplotlib.figure import Figure
+
         self.high, self.picture = high, _image(subject["picture"])
         size = scene["rows"] * scene["patch"][0], scene["cols"] * scene["patch"][1]
         self.geometry = Geometry((subject["height"], subject["width"]), tuple(subject["crop"]), size, tuple(scene["patch"]))

@@ -14,11 +14,11 @@ FOLDER = Path(__file__).resolve().parent / "ui"
 VIEWER, LAB, MODEL = "viewer", "lab_front", "model_front"
 COLOURS = ("cividis", "viridis", "gray")
 
-# the viewer's own CSS variables in light and dark: accent and text on it, warnings, lines of charts (after Okabe and Ito, at AA contrast)
+# the viewer's own CSS variables in light and dark: accent and text on it, warnings, lines of charts (after Okabe and Ito, at AA contrast), the edge of what can be pressed or filled in, and ink and paper of the projector
 LIGHT = ("--vd-accent: #1d4ed8; --vd-on-accent: #ffffff; --vd-warn: #b45309; --vd-c1: #b34700; --vd-c2: #0072b2; --vd-c3: #5b5b5b; --vd-c4: #00785a; "
-         "--vd-c5: #a3417f; --vd-c6: #7a6a00;")
+         "--vd-c5: #a3417f; --vd-c6: #7a6a00; --vd-edge: #767676; --vd-ink: #000000; --vd-paper: #ffffff;")
 DARK = ("--vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; --vd-warn: #fbbf24; --vd-c1: #ff9248; --vd-c2: #56b4e9; --vd-c3: #b8b8b8; --vd-c4: #35c9a0; "
-        "--vd-c5: #e29ac8; --vd-c6: #f0e442;")
+        "--vd-c5: #e29ac8; --vd-c6: #f0e442; --vd-edge: #8f8f8f; --vd-ink: #ffffff; --vd-paper: #000000;")
 
 
 def page(name: str = VIEWER) -> str:

@@ -6,33 +6,27 @@ read before anything is decoded, everything a file may carry (turning, colour pr
 
 import io
 import os
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageCms, ImageFile
-from PIL.JpegImagePlugin import JpegImageFile
+from PIL import Image, ImageChops, ImageCms
 from torch import Tensor
 
+from vitdemo import formats
 from vitdemo.config import Preprocessing
+from vitdemo.formats import PictureError
 from vitdemo.geometry import Edges, Geometry, centred, whole_size
 
-FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "PPM")         # MPO (phone photos) is JPEG with more behind it
 MAX_PIXELS = 40_000_000
 JPEG_PIXELS = 3                                 # a JPEG may have so many times the pixels: it is reduced while it is decoded
 MAX_SCANS = 200                                 # of a progressive JPEG (real ones have about ten): each one costs a pass over all pixels
+SLOW_PIXELS = 2_000_000                         # of the rare files that Pillow decodes in Python: some seconds
 MAX_BYTES = 256 * 2**20
 THINNEST = 200                                  # a longer side may be so many times the shorter one
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
 
 TURNS = dict(zip(range(2, 9), map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2))))    # EXIF orientation -> what makes the stored pixels upright
-HEIC = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevm", b"hevs", b"hevx", b"heif", b"mif1", b"mif2", b"msf1", b"miaf")
-
-
-class PictureError(ValueError):
-    """A file that is no usable picture; the message is one sentence that says what is wrong and what to do."""
-
 
 class Picture(NamedTuple):
     """An opened picture: RGB, upright, sRGB."""
@@ -130,53 +124,26 @@ def _bytes(source: Any) -> bytes:
 
 def _decode(content: bytes, max_pixels: int, enough: int) -> Picture:
     """Find the decoder by content, check what the header says, decode, and resolve everything the file carries."""
-    notes, image = [], _header(content)
-    kind, (width, height) = image.format, image.size
+    image, kind, first = formats.header(content)
+    notes, (width, height) = [], image.size
     _refuse_size(width, height, max_pixels * (JPEG_PIXELS if kind == "JPEG" else 1))
+    if image.tile and image.tile[0].codec_name in Image.DECODERS and width * height > SLOW_PIXELS:
+        raise PictureError(f"the {kind} of {width} x {height} pixels is packed in a way that takes very long to read: save it as PNG or JPEG")
     if "progressive" in image.info and content.count(b"\xff\xda") > MAX_SCANS:
         raise PictureError(f"the JPEG has more than {MAX_SCANS} scans, far more than a photo needs: save it as an ordinary JPEG")
     reduction = max(2 if width * height > max_pixels else 1, min(width, height) // enough if enough else 1)
-    if reduction > 1:
-        image.draft(None, (max(width // reduction, 1), max(height // reduction, 1)))        # nothing but a JPEG follows it
+    if reduction > 1 and kind == "JPEG":
+        image.draft(None, (max(width // reduction, 1), max(height // reduction, 1)))
     if width * height > max_pixels:
         notes.append(f"The photo of {width} × {height} pixels was reduced while it was read.")
-    if getattr(image, "is_animated", False):
-        notes.append("The first page was used." if kind == "TIFF" else "The picture moves: its first frame was used.")
+    if first:
+        notes.append("The picture moves: its first frame was used." if first == "frame" else f"The first {first} was used.")
+    covered = image.tile[0].extents if kind == "GIF" and image.tile else None              # a frame may be smaller than its picture
     image.load()
+    _refuse_size(*image.size, max_pixels)                                   # an HEIC says only now how large it is
+    if covered and covered != (0, 0, *image.size):
+        image = _surrounded(image, covered)
     return _finish(image, kind, notes)
-
-
-def _header(content: bytes) -> ImageFile.ImageFile:
-    """The file as a picture of which only the header has been read. The decoders are asked as `Image.open` asks them, without its check
-    of the size: that one warns, and silencing a warning changes the whole process; ours, which follows, is stricter."""
-    Image.init()                                                            # load the decoders; costs something once only
-    for kind in FORMATS if content[4:8] != b"ftyp" or b"avi" in content[8:64] else ():  # of the kin of MP4 only avif and avis are read
-        factory, accepts = Image.OPEN[kind]
-        if accepts(content[:16]) is True:
-            try:                                                            # the plain JPEG decoder takes the first picture of an MPO
-                return (JpegImageFile if kind == "JPEG" else factory)(io.BytesIO(content), "")
-            except SyntaxError:
-                raise PictureError(f"the {kind} header is broken, incomplete or claims no pixels: save or download it again") from None
-    raise PictureError(_what_else(content))
-
-
-def _what_else(content: bytes) -> str:
-    """A sentence for a file that no decoder takes, by its first bytes."""
-    if content[4:8] == b"ftyp":
-        if any(brand in content[8:64] for brand in HEIC):
-            return "this is an HEIC photo, which cannot be read here: save it as JPEG (on an iPhone: share, options, most compatible)"
-        return "this is a video or a camera's raw file, which cannot be read here: save the picture as JPEG or PNG"
-    if content.startswith(b"%PDF"):
-        return "this is a PDF document: export the page as PNG or JPEG"
-    if content[8:10] == b'{"' or content.startswith(b"PK") and b"data.pkl" in content[:4096]:
-        return "these are a model's weights and not a picture: drop them on the list of models"
-    text = content[:65536].replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()       # without byte order mark, or UTF-16
-    markup = re.search(rb"<(?:!doctype\s+|[\w-]+:)?(svg|html)\b", text) if text.startswith(b"<") else None
-    if content.startswith(b"\x1f\x8b") or markup and markup[1] == b"svg":
-        return "this is an SVG drawing or a packed file, which cannot be read here: export it as PNG"
-    if markup:
-        return "this is a web page and not a picture: save the picture itself"
-    return "the file is not a picture in a format that can be read: use JPEG, PNG, WebP, GIF, AVIF, BMP or TIFF"
 
 
 def _refuse_size(width: int, height: int, most: int) -> None:
@@ -192,9 +159,9 @@ def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:
     """Scale to 8 bits, convert to sRGB, lay on paper, turn."""
     turn, profile, alpha = _turn(image), image.info.get("icc_profile"), None
     if image.mode.startswith("I") or image.mode == "F":
-        image = _eight_bits(image)
+        image, alpha = _eight_bits(image)
         notes.append("Its brightness was scaled over its own range.")
-    if image.has_transparency_data:
+    elif image.has_transparency_data:
         layers = image.convert("RGBA")
         alpha = layers.getchannel("A")
         image = layers.convert("L" if image.mode in ("L", "LA") else "RGB")             # grey stays grey for a grey profile
@@ -223,20 +190,33 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
         return None
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """16-bit, 32-bit and float pictures over their own range; a constant one becomes middle grey, what is not a number black."""
-    values, low, high = np.asarray(image), np.inf, -np.inf
+def _surrounded(image: Image.Image, covered: tuple[int, int, int, int]) -> Image.Image:
+    """A picture of which only the box `covered` (left, top, right, bottom) was drawn: the rest is transparent."""
+    layers, drawn = image.convert("RGBA"), Image.new("L", image.size)
+    drawn.paste(255, covered)
+    layers.putalpha(ImageChops.darker(layers.getchannel("A"), drawn))
+    return layers
+
+
+def _eight_bits(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
+    """16-bit, 32-bit and float pictures over their own range; a constant one becomes middle grey, what is not a number black. And what of
+    them is not transparent, where one value means that."""
+    values, low, high, clear, tags = np.asarray(image), np.inf, -np.inf, image.info.get("transparency"), getattr(image, "tag_v2", {})
+    if image.mode == "I" and tags.get(258) == (32,) and tags.get(339, (1,)) == (1,):        # a TIFF's whole numbers without a sign
+        values = values.view(np.uint32)
     stripes = [slice(row, row + 64) for row in range(0, len(values), 64)]   # float64 for a stripe at a time, not for 40 megapixels
     for stripe in stripes:
         part = values[stripe].astype(np.float64)
         finite = np.isfinite(part)
         low, high = min(low, part.min(where=finite, initial=np.inf)), max(high, part.max(where=finite, initial=-np.inf))
+    if tags.get(262) == 0:                                                  # a TIFF whose least value is white
+        low, high = high, low
     pixels = np.zeros(values.shape, np.uint8)
     for stripe in stripes:
         part = values[stripe].astype(np.float64)
         finite = np.isfinite(part)
-        pixels[stripe][finite] = ((part[finite] - low) * (255 / (high - low))).round() if high > low else 128
-    return Image.fromarray(pixels)
+        pixels[stripe][finite] = ((part[finite] - low) * (255 / (high - low))).round() if high != low else 128
+    return Image.fromarray(pixels), Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)) if isinstance(clear, int) else None
 
 
 def _srgb(image: Image.Image, profile: bytes | None) -> Image.Image:

@@ -2,8 +2,9 @@
 
 import os
 import platform
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SMALL_MEGABYTES = 400           # what a click may download on a public host, where the owner says nothing else
@@ -20,11 +21,15 @@ class Settings:
     checkpoint: Path | None         # VITDEMO_CHECKPOINT: the model to show instead of the one in the box
     heads: int                      # VITDEMO_HEADS: how many that model has, where nothing else says it; 0: something does
     public: bool                    # SPACE_ID is set: a public host
+    zero_gpu: bool                  # SPACES_ZERO_GPU is set: a public host that lends a GPU for one call at a time
+    root_path: str                  # VITDEMO_ROOT_PATH: where a proxy serves the page, as /lab/vitdemo; "" for the host's own root
+    password: str = field(repr=False)           # VITDEMO_PASSWORD: what a visitor must give before seeing anything; "" for nothing
     training: bool                  # VITDEMO_TRAINING: 0 switches the Train tab's start button off
     max_minutes: float              # VITDEMO_MAX_MINUTES: the longest run a visitor may start
     runs_at_once: int               # VITDEMO_RUNS_AT_ONCE: how many runs train at the same time
     queue: int                      # VITDEMO_QUEUE: how many runs may wait
     upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload, a checkpoint included
+    uploads_megabytes: int          # VITDEMO_UPLOADS_MB: all that is uploaded within an hour, of all visitors together
     models: tuple[str, ...]         # VITDEMO_MODELS: the published models that may be asked for: names, "all", "small" (SMALL_MEGABYTES)
     hub: bool                       # VITDEMO_HUB: whether any other model of a hub may be asked for by its name; never on a public host
     models_megabytes: int           # VITDEMO_MODELS_MB: models in memory, all together
@@ -61,11 +66,15 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         checkpoint=_path(env, "VITDEMO_CHECKPOINT"),
         heads=int(_number(env, "VITDEMO_HEADS", 0, 0, 256)),
         public=public,
-        training=_number(env, "VITDEMO_TRAINING", 1, 0, 1) == 1,
+        zero_gpu=lends(env),
+        root_path=_root(env, "VITDEMO_ROOT_PATH"),
+        password=env.get("VITDEMO_PASSWORD") or "",
+        training=_number(env, "VITDEMO_TRAINING", 0 if lends(env) else 1, 0, 1) == 1,
         max_minutes=_number(env, "VITDEMO_MAX_MINUTES", 3 if public else 60, 0.05, 10_000),
         runs_at_once=int(_number(env, "VITDEMO_RUNS_AT_ONCE", 1, 1, 64)),
         queue=int(_number(env, "VITDEMO_QUEUE", 8, 0, 1000)),
         upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 2000, 1, 10_000)),
+        uploads_megabytes=int(_number(env, "VITDEMO_UPLOADS_MB", 1000 if public else 10_000, 1, 10_000_000)),
         models=_names(env, "VITDEMO_MODELS", "small" if public else "all"),
         hub=_number(env, "VITDEMO_HUB", 1, 0, 1) == 1 and not public,
         models_megabytes=int(_number(env, "VITDEMO_MODELS_MB", 4000, 1, 10_000_000)),
@@ -81,7 +90,7 @@ def device(environment: dict[str, str] | None = None) -> str:
     import torch  # only whoever uses models needs it
 
     env = os.environ if environment is None else environment
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    there = {"cuda": torch.cuda.is_available() and not lends(env), "mps": torch.backends.mps.is_available(), "cpu": True}
     asked = env.get("VITDEMO_DEVICE") or "auto"
     if asked == "auto":
         return next(name for name in DEVICES if there[name])
@@ -90,6 +99,11 @@ def device(environment: dict[str, str] | None = None) -> str:
     if not there[asked]:
         raise ValueError(f"VITDEMO_DEVICE asks for {asked!r}, which this machine or its PyTorch does not have: leave it out, or say cpu")
     return asked
+
+
+def lends(env: dict[str, str]) -> bool:
+    """Whether this is a ZeroGPU Space, where the page's own process has no GPU though torch says so, and no run may last."""
+    return env.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
 def user_cache(env: dict[str, str]) -> Path:
@@ -143,6 +157,14 @@ def _quota_v1() -> float:
 
 def _path(env: dict[str, str], name: str) -> Path | None:
     return Path(env[name]).expanduser() if env.get(name) else None
+
+
+def _root(env: dict[str, str], name: str) -> str:
+    """A path on a host, or a whole address, without the slash at its end."""
+    text = (env.get(name) or "").rstrip("/")
+    if text and not re.fullmatch(r"(https?://[\w.:\[\]-]+)?(/[\w.~-]+)*", text, re.ASCII):
+        raise ValueError(f"{name} must be a path like /lab/vitdemo or a whole address, not {text!r:.80}")
+    return text
 
 
 def _names(env: dict[str, str], name: str, default: str) -> tuple[str, ...]:

@@ -1,18 +1,26 @@
 """The page: `build_app` puts the tabs together, `launch_settings` says how it is served."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
+from gradio.utils import get_upload_folder
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from vitdemo import data, hub, loading, repository, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
-from vitdemo.ui import about, explore, theme, viewer, words
+from vitdemo.ui import about, explore, fair, head, signin, theme, viewer, words
 from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.fetches import Fetches
+from vitdemo.ui.gate import Gate, Uploads
+from vitdemo.ui.guard import Page
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.lab import Lab
 from vitdemo.ui.lab_view import LabView
@@ -42,19 +50,22 @@ def build_app(box: Loaded | None = None) -> App:
 
     choosing = Choosing(models, Handover(lab.reach), Fetches(needs=lambda model: not models.here(model), fetch=fetch, load=models.get))
 
-    with gr.Blocks(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000), fill_width=True) as blocks:
-        gr.HTML(f"<h1>{words.TITLE}</h1><p>{words.TAGLINE}</p>", elem_classes="vd-head")
+    with Page(title=words.TITLE, analytics_enabled=False, delete_cache=(600, 3000), fill_width=True) as blocks:
+        head.build()
         with gr.Tabs(selected="explore") as tabs:
             with gr.Tab("Explore", id="explore"):
-                parts = explore.build(models, _asking(choosing))
+                parts = explore.build(models, _asking(choosing), tabs)
             with gr.Tab("Train", id="train"):
                 view = LabView(ask=_asking(lab), elem_id="vd-lab")
             with gr.Tab("About", id="about"):
                 about.build(box)
         _open_in_explore(view, parts, models, tabs)
         # whether there are test pictures is seen when a page is opened: they come with the first training run
-        blocks.load(lambda: gr.Button(visible=data.is_local("cifar10")), None, parts.random_test, show_progress="hidden", queue=False, api_visibility="private")
-    return App(blocks.queue(max_size=64, api_open=False), scheduler)
+        blocks.load(lambda: (gr.Button(visible=data.is_local("cifar10")), gr.skip()), None, [parts.random_test, parts.viewer],
+                    show_progress="hidden", queue=False, api_visibility="private")
+    blocks.queue(max_size=fair.MOST, api_open=False)
+    fair.be_fair(blocks._queue)
+    return App(blocks, scheduler)
 
 
 def _asking(door: Lab | Choosing) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -80,11 +91,19 @@ def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tab
     view.select(look_into, parts.picture, [parts.look, parts.bar, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)
 
 
+async def healthy(request: Request) -> JSONResponse:
+    """The answer to `GET /healthz`, for whoever looks after the host: served once the model is loaded, with or without a password."""
+    return JSONResponse({"status": "ok"})
+
+
 def launch_settings() -> dict[str, Any]:
     """Arguments of `launch` that keep a page safe on any host; gathered here so that tests launch what users get."""
     owner = settings.read()
+    uploads = Uploads(Path(get_upload_folder()), owner.uploads_megabytes * 10**6)
     return {
         "theme": theme.theme(), "css": theme.CSS, "max_file_size": f"{owner.upload_megabytes}mb", "show_error": False, "strict_cors": True,
         "ssr_mode": False, "run_history": False, "enable_monitoring": False, "max_threads": 16, "state_session_capacity": 200,
         "footer_links": [], "share": False, "allowed_paths": [str(explore.EXAMPLES)],         # wherever the program is started from
+        "root_path": owner.root_path or None, "app_kwargs": {"routes": [Route("/healthz", healthy)], "middleware": [Middleware(Gate, uploads)], "openapi_url": None},
+        "auth": signin.checker(owner.password) if owner.password else None, "auth_message": words.SIGN_IN,
     }

@@ -22,7 +22,7 @@ def build(box: Loaded) -> None:
     gr.Markdown(words.ABOUT)
     gr.Markdown(card(box))
     gr.Markdown(privacy(owner.keep_hours))
-    gr.Markdown(f"### Licence and versions\n\nvitdemo {vitdemo.__version__} (MIT licence) · Python {sys.version.split()[0]} · "
+    gr.Markdown(f"## Licence and versions\n\nvitdemo {vitdemo.__version__} (MIT licence) · Python {sys.version.split()[0]} · "
                 f"PyTorch {torch.__version__} · Gradio {gr.__version__}. The example pictures' sources are listed in README.")
 
 
@@ -38,7 +38,7 @@ def card(box: Loaded) -> str:
     """The model in the box as Markdown; numbers come from its file. Names are set as code, so that nothing in them is markup."""
     facts, config = box.provenance, box.config
     count = sum(p.numel() for p in box.model.parameters())
-    lines = [f"### The model in the box: `{_code(box.name)}`", "",
+    lines = [f"## The model in the box: `{_code(box.name)}`", "",
              f"{count:,} parameters: {config.depth} layers, {config.heads} heads each, width {config.dim}; pictures of {config.image[1]} × {config.image[0]} "
              f"pixels in patches of {config.patch[1]} × {config.patch[0]}."]
     if isinstance(facts.get("test_accuracy"), float):

@@ -42,9 +42,12 @@ class Choosing:
         except Busy as error:
             return {"error": sentence(str(error)), "busy": True}
         except ValueError as error:                                         # RequestError, RunError, CheckpointError: one sentence each
-            return {"error": sentence(str(error))}
+            return {"error": sentence(str(error))} if fields.refused(error) else self._unexpected()
         except Exception:
-            return {"error": fields.unexpected(log, "model bar", words.LAB_UNEXPECTED)}
+            return self._unexpected()
+
+    def _unexpected(self) -> Answer:
+        return {"error": fields.unexpected(log, "model bar", words.LAB_UNEXPECTED)}
 
     def _offer(self, request: Request) -> Answer:
         """All models by where they are: in the box, here, a visitor's own, to be fetched."""

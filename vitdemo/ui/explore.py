@@ -11,12 +11,11 @@ from PIL import Image
 
 from vitdemo import data, looking, settings
 from vitdemo.checkpoint import Loaded
-from vitdemo.explain import explain
 from vitdemo.film import pixels
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
-from vitdemo.ui import fields, viewer, words
+from vitdemo.ui import fair, fields, links, viewer, words
 from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, EXAMPLES, Models
 from vitdemo.ui.questions import Questions
@@ -28,6 +27,7 @@ log = logging.getLogger(__name__)
 OPENING = "cat"                                 # the example that is analysed before anybody asks
 NATIVE = {"cifar10": ((32, 32), 3), "mnist": ((28, 28), 1)}                 # (rows, cols) and channels of the known data sets' pictures
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
+AT_ONCE = {"queue": False, "api_visibility": "private"}                     # what takes no time, and what must be said where the queue is full
 
 
 class Look(NamedTuple):
@@ -66,9 +66,10 @@ def analyse(picture: str | Image.Image, look: Look, models: Models, results: Res
     is none."""
     try:
         loaded = through(look, models)
-        key = results.keep(explain(picture, loaded), stays=stays)
+        key = results.keep(models.explain(picture, loaded), stays=stays)
         value = payload(results.get(key).explanation, key=key, about=models.describe(look.model, loaded), truth=truth)
-        return {**value, "own_model": look.model != BOX}                    # what the model in the box may be set beside
+        named = links.names(picture, look.model)
+        return {**value, "own_model": look.model != BOX, "link": {**named, "size": look.side, "whole": look.whole}}
     except (PictureError, RunError, looking.SideError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
@@ -91,7 +92,7 @@ def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str
     if not isinstance(model, str):
         raise gr.Error(words.NO_SUCH_MODEL, print_exception=False)
     try:
-        result = explain(picture, models.get(model or BOX))
+        result = models.explain(picture, models.get(model or BOX))
     except PictureError as error:
         raise gr.Error(str(error), print_exception=False) from None
     except RunError:
@@ -108,14 +109,34 @@ def look_of(data: Any) -> Look:
     return Look(model, side, whole)
 
 
-def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]) -> Explore:
-    """Lay out the tab and wire it; `ask_models` answers the model bar. Called inside `gr.Blocks`."""
+def look_for(link: links.Link, models: Models) -> tuple[Look, str]:
+    """Through which model a link looks, and a model that it names and that must be fetched first ("" if none): that is the visitor's to ask
+    for. A model that is not there and a size that it does not have are left out."""
+    model = link.model or BOX
+    try:
+        if not models.here(model):
+            return Look(), model
+        loaded = models.get(model)
+    except RunError:
+        return Look(), ""
+    _, *others = looking.sides(loaded) or (None,)
+    return Look(model, link.size if link.size in others else None, bool(link.whole)), ""
+
+
+def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]], tabs: gr.Tabs) -> Explore:
+    """Lay out the tab and wire it; `ask_models` answers the model bar, `tabs` are the page's. Called inside `gr.Blocks`."""
     shown = examples()
     results = Results(stock=models.stock)
     questions = Questions(results, models.box)
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         return questions.ask(request)
+
+    def link(request: dict[str, Any]) -> dict[str, Any]:
+        """What the address asks for, `opens` where the server has something to do for it; the picture and the model are always named."""
+        asked = links.asked(request, models)
+        opens = bool(asked.opens) or asked.example not in (None, OPENING) or asked.model not in (None, BOX) or bool(asked.size or asked.whole)
+        return {"model": BOX, "example": OPENING, **asked.to_json(), "opens": opens}
 
     look = gr.State(Look())
     with gr.Row(elem_classes="vd-explore"):
@@ -129,16 +150,17 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
             bar = ModelView(ask=ask_models, elem_id="vd-model")
             first = analyse(shown[0][0], Look(), models, results, stays=True) if shown else viewer.message()
-            view = Viewer(first, ask=ask, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
+            view = Viewer(first, ask=ask, link=link, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 
-    def on_change(path: str | None, look: Look) -> Any:
-        return gr.skip() if path is None else analyse(path, look, models, results)
+    def on_change(path: str | None, look: Look) -> dict[str, Any]:
+        """An answer for the input; a cleared one takes its own answer along, also one that was on its way."""
+        return {**viewer.message(), "cleared": True} if path is None else {**analyse(path, look, models, results), "input": True}
 
     def again(path: str | None, look: Look) -> Any:
         """The same picture through another model; the first example where there is no picture."""
         if path is None and not shown:
             return viewer.message()
-        return analyse(path or shown[0][0], look, models, results)
+        return {**analyse(path or shown[0][0], look, models, results), "input": path is not None}
 
     def beside_box(path: str | None, look: Look) -> Any:
         return {**again(path, look), "beside": "box"}
@@ -153,9 +175,31 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
             return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
         return look, has_tests, again(path, look), echo
 
-    def on_example(event: gr.SelectData) -> Any:
+    def on_link(event: gr.EventData) -> tuple[Any, ...]:
+        """The page as a link wants it. A new picture is analysed because it is new, and only then."""
+        asked = links.asked(event._data, models)
+        look, offer = look_for(asked, models)
+        new = asked.example not in (None, OPENING)
+        value = gr.skip() if new else {**(first if look == Look() else again(None, look)), "opened": True}
+        bar_value = {"offer": offer} if offer else look._asdict() if look != Look() else gr.skip()
+        return (str(links.examples()[asked.example]) if new else gr.skip(), look, bar_value,
+                gr.Button(visible=_has_test_pictures(models.source(look.model))), value, gr.Tabs(selected=asked.opens or "explore"))
+
+    def on_restart(event: gr.EventData) -> tuple[Any, ...]:
+        """A page that is older than this server: its model looks again, an example is looked at anew; a picture of its own leaves the input,
+        as the server has it no more, and what is shown of it stays."""
+        asked, told = event._data if isinstance(event._data, dict) else {}, gr.skip()
+        try:
+            look = look_of(asked)
+            through(look, models)
+        except ValueError:                                                  # that model is no longer here
+            look, told = Look(), Look()._asdict()
+        example = links.examples().get(str(asked.get("example")))
+        return example and str(example), look, analyse(str(example), look, models, results) if example else gr.skip(), told
+
+    def on_example(event: gr.SelectData) -> tuple[Any, Any]:
         index = event.index
-        return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip()
+        return shown[index][0] if isinstance(index, int) and 0 <= index < len(shown) else gr.skip(), gr.skip()
 
     def on_random(look: Look) -> tuple[Any, None]:
         try:
@@ -169,11 +213,15 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
         return analyse(picked, look, models, results, truth=label), None
 
     changed = picture.change(on_change, [picture, look], view, show_progress="minimal", api_visibility="private", **INFER)
-    changed.failure(lambda: viewer.message(words.NOT_AN_UPLOAD, failed=True), None, view, api_visibility="private")
-    picture.clear(viewer.message, None, view, api_visibility="private", queue=False)
-    gallery.select(on_example, None, picture, api_visibility="private", show_progress="hidden")
-    random_test.click(on_random, look, [view, picture], api_visibility="private", **INFER)
+    changed.failure(fair.refusal, picture, view, preprocess=False, **AT_ONCE)
+    picture.clear(viewer.message, None, view, **AT_ONCE)
+    gallery.select(on_example, None, [picture, view], show_progress="hidden", **AT_ONCE)          # the viewer would say what went wrong
+    picked = random_test.click(on_random, look, [view, picture], api_visibility="private", **INFER)
+    picked.failure(fair.refusal, None, view, **AT_ONCE)
     bar.select(on_model, picture, [look, random_test, view, bar], trigger_mode="multiple", show_progress="minimal", api_visibility="private", **INFER)
+    bar.restart(on_restart, None, [picture, look, view, bar], trigger_mode="multiple", show_progress="hidden", **AT_ONCE)
+    linked = view.apply(on_link, None, [picture, look, bar, random_test, view, tabs], show_progress="hidden", api_visibility="private", **INFER)
+    linked.failure(fair.refusal, None, view, **AT_ONCE)
     _public_endpoint(models)
     return Explore(view, picture, look, bar, random_test, beside_box)
 

@@ -1,9 +1,10 @@
 """What a page, or anyone who poses as one, writes into a request: every field checked, every refusal one sentence."""
 
+import functools
 import logging
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
@@ -13,6 +14,7 @@ from vitdemo.features import PARTS
 from vitdemo.ui import words
 from vitdemo.ui.upload import inside_uploads
 
+LOG = logging.getLogger(__name__)
 KINDS = ("attention", "rollout", "relevance", "mean attention", "occlusion")                    # maps of what matters, which can be tested
 FEATURES = ("similarity", "colours", "norms")                               # and views of what the model makes of the patches
 FUSIONS = ("mean", "min", "max")
@@ -201,6 +203,23 @@ def unexpected(log: logging.Logger, what: str, text: str) -> str:
     number = secrets.token_hex(3)
     log.exception("%s %s failed", what, number)
     return text.format(number=number)
+
+
+def refused(error: ValueError) -> bool:
+    """Whether an error is a refusal of the program's own: a sentence without a path. What Python or a library says is not for visitors."""
+    return type(error).__module__.partition(".")[0] == "vitdemo"
+
+
+def answering(door: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    """`door`, a function that a component's front end calls, which never raises."""
+    @functools.wraps(door)
+    def answer(request: Request) -> Answer:
+        try:
+            return door(request)
+        except Exception:
+            return {"error": unexpected(LOG, "server function", words.LAB_UNEXPECTED)}
+
+    return answer
 
 
 def sentence(text: str) -> str:

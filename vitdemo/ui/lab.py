@@ -56,8 +56,7 @@ class Lab:
         except Busy as error:
             return {"error": sentence(str(error)), "busy": True}
         except ValueError as error:
-            # the program's own refusals are sentences without a path; what Python or a library says is not for visitors
-            return {"error": sentence(str(error))} if type(error).__module__.partition(".")[0] == "vitdemo" else self._unexpected()
+            return {"error": sentence(str(error))} if fields.refused(error) else self._unexpected()
         except Exception:
             return self._unexpected()
 

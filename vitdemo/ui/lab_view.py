@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from vitdemo import front
+from vitdemo.ui import fields
 
 
 class LabView(gr.HTML):
@@ -17,7 +18,7 @@ class LabView(gr.HTML):
 
     def __init__(self, *, ask: Callable[[dict[str, Any]], dict[str, Any]], **settings: Any):
         super().__init__(None, html_template=front.page(front.LAB), css_template=front.style(front.LAB), js_on_load=front.script(front.LAB),
-                         server_functions=[ask], apply_default_css=False, **settings)
+                         server_functions=[fields.answering(ask)], apply_default_css=False, **settings)
 
     def api_info(self) -> dict[str, Any]:
         return {"type": "object"}

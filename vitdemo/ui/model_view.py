@@ -2,7 +2,8 @@
 
 It draws everything from what `ask` answers (`vitdemo.ui.choosing`); what a person chose it tells the rest of the page as the event `select` with
 the data {"model": id, "side": pixels or null, "whole": true or false, "serial": number}, one at a time: the value {"echo": number} says that it was
-heard. Else its value is what another tab chose, in the same form.
+heard. Else its value is what another tab chose, in the same form. A server that was started anew hears of it as the event `restart`, with the name
+of the "example" that is shown, if it is one.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import gradio as gr
 
 from vitdemo import front
+from vitdemo.ui import fields
 
 
 class ModelView(gr.HTML):
@@ -18,7 +20,7 @@ class ModelView(gr.HTML):
 
     def __init__(self, *, ask: Callable[[dict[str, Any]], dict[str, Any]], **settings: Any):
         super().__init__(None, html_template=front.page(front.MODEL), css_template=front.style(front.MODEL), js_on_load=front.script(front.MODEL),
-                         server_functions=[ask], apply_default_css=False, **settings)
+                         server_functions=[fields.answering(ask)], apply_default_css=False, **settings)
 
     def api_info(self) -> dict[str, Any]:
         return {"type": "object"}

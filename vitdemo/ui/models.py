@@ -6,12 +6,14 @@ loaded is one), or the recorded run's.
 
 import re
 from pathlib import Path
+from typing import Any
 
 from vitdemo import checkpoint, hub, loading, settings, zoo
 from vitdemo.checkpoint import Loaded
+from vitdemo.explain import Explanation
 from vitdemo.runs import RunError, RunFolder, Scheduler
 from vitdemo.settings import Settings
-from vitdemo.ui import words
+from vitdemo.ui import gpu, words
 from vitdemo.ui.fields import sentence
 from vitdemo.ui.stock import Stock, placed
 
@@ -29,6 +31,7 @@ class Models:
         device = settings.device()
         self.box = placed(box, device)
         self.owner = owner or settings.read()
+        self._explain = gpu.explainer(self.owner)
         self.stock = Stock(self.owner.models_megabytes * 10**6, device)
         self._scheduler = scheduler
         unknown = [name for name in self.owner.models if name not in ("all", "small") and not zoo.find(name)]
@@ -52,6 +55,10 @@ class Models:
             if _written(path) in (written, None):
                 raise
             return self.get(model_id)                                       # a run that is going on wrote better weights meanwhile
+
+    def explain(self, picture: Any, loaded: Loaded) -> Explanation:
+        """`vitdemo.explain.explain`, on a GPU where one is lent for it."""
+        return self._explain(picture, loaded)
 
     def listed(self) -> tuple[zoo.Entry, ...]:
         """The published models that may be asked for here."""

@@ -43,7 +43,8 @@ class Questions:
         self._results = results
         self._box = box
         self._quick = threading.BoundedSemaphore(4)
-        self._slots = Slots(working=2, waiting=6, patience=10)              # half of the page's threads
+        self._slots = Slots(working=2, waiting=4, patience=10)
+        self._heavy = Slots(working=1, waiting=2, patience=10)              # for what takes seconds; with the others half of the page's threads
         self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity}
         self._long = {"relevance": self._relevance, "colours": self._colours, "norms": self._norms, "embedding": self._embedding,
                       "twin": self._twin, "box": self._boxed, "surgery": self._surgery, "take": self._take}
@@ -74,7 +75,7 @@ class Questions:
         if question in self._short:
             with self._quick:
                 return self._short[question](kept, request)
-        with self._slots.one(kept.turn):
+        with (self._heavy if question == "take" else self._slots).one(kept.turn, whose=kept.turn):
             return self._long[question](kept, request)
 
     def _token(self, kept: Kept, request: Request) -> Answer:
@@ -176,7 +177,7 @@ class Questions:
         busy = {}
         if not trial.finished:
             try:
-                with self._slots.one(kept.turn):
+                with self._heavy.one(kept.turn, whose=kept.turn):
                     trial.work()
             except Busy:
                 busy = {"busy": True}

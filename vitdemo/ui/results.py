@@ -18,6 +18,8 @@ from vitdemo.runs import RunError
 from vitdemo.ui.stock import Origin, Recalled, Stock
 
 LIMIT_BYTES = 256 * 2**20
+MOST = 300                                      # results, however small: with none of them large, memory is used up for no use
+PIXEL = 4                                       # bytes that Pillow takes for a pixel of a picture in colour
 LONGEST_SIDE = 1600                             # of a kept picture, in pixels: more than any view of it shows
 REMEMBERED = 64                                 # things worked out about one result that are kept beside it
 
@@ -68,12 +70,12 @@ class Kept:
 
 
 class Results:
-    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels. Models are shared and do not count; those of `stock` are
-    not held, any other (the one in the box) is. Thread-safe."""
+    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels and up to `most` of them. Models are shared and do not
+    count; those of `stock` are not held, any other (the one in the box) is. Thread-safe."""
 
-    def __init__(self, limit_bytes: int = LIMIT_BYTES, stock: Stock | None = None):
+    def __init__(self, limit_bytes: int = LIMIT_BYTES, stock: Stock | None = None, most: int = MOST):
         self.stock = Stock(limit_bytes) if stock is None else stock
-        self._limit = limit_bytes
+        self._limit, self._most = limit_bytes, most
         self._bytes = 0
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Kept] = OrderedDict()
@@ -87,7 +89,7 @@ class Results:
             self._kept[key] = entry
             self._bytes += entry.size
             for old in [name for name, kept in self._kept.items() if not kept.stays and name != key]:       # the least recently used first
-                if self._bytes <= self._limit:
+                if self._bytes <= self._limit and len(self._kept) <= self._most:
                     break
                 given_way = self._kept.pop(old)
                 given_way.forget_all()
@@ -140,7 +142,7 @@ def size_of(explanation: Explanation) -> int:
     trace = explanation.trace
     storages = [t.untyped_storage() for t in (trace.logits, trace.tokens, trace.lens, *trace.queries, *trace.keys, explanation.tensor)]
     arrays = (explanation.probabilities, explanation.lens, explanation.attention, explanation.prefix_attention)
-    pixels = sum(image.width * image.height * len(image.getbands()) for image in (explanation.picture, explanation.seen))
+    pixels = sum(image.width * image.height * (1 if len(image.getbands()) == 1 else PIXEL) for image in (explanation.picture, explanation.seen))
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values()) + sum(array.nbytes for array in arrays) + pixels
 
 

@@ -1,8 +1,11 @@
 """A door for work that takes long: few at a time, a short line before it, and a sentence for those who find the line full."""
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+
+OF_ONE = 3                                      # of the same visitor in a line, at work or waiting
 
 
 class Busy(ValueError):
@@ -17,17 +20,35 @@ class Slots:
         self._room = threading.BoundedSemaphore(working + waiting)
         self._working = threading.BoundedSemaphore(working)
         self._patience = patience
+        self._counting = threading.Lock()
+        self._inside: Counter[Hashable] = Counter()
 
     @contextmanager
-    def one(self, turn: threading.Lock) -> Iterator[None]:
-        """Hold `turn`, the lock of what is worked on, and one slot. Raises Busy."""
-        if not self._room.acquire(blocking=False):
-            raise Busy("many people are asking at the same time: please try again in a moment")
+    def one(self, turn: threading.Lock, whose: Hashable = None) -> Iterator[None]:
+        """Hold `turn`, the lock of what is worked on, and one slot. `whose` stands for the visitor, of whom OF_ONE find room; None for
+        nobody in particular. Raises Busy."""
+        with self._seat(whose):
+            if not self._room.acquire(blocking=False):
+                raise Busy("many people are asking at the same time: please try again in a moment")
+            try:
+                with _held(turn, self._patience), _held(self._working, self._patience):
+                    yield
+            finally:
+                self._room.release()
+
+    @contextmanager
+    def _seat(self, whose: Hashable) -> Iterator[None]:
+        with self._counting:
+            if whose is not None and self._inside[whose] >= OF_ONE:
+                raise Busy("your earlier questions are still being answered: please try again in a moment")
+            self._inside[whose] += 1
         try:
-            with _held(turn, self._patience), _held(self._working, self._patience):
-                yield
+            yield
         finally:
-            self._room.release()
+            with self._counting:
+                self._inside[whose] -= 1
+                if not self._inside[whose]:
+                    del self._inside[whose]
 
 
 @contextmanager

@@ -1,14 +1,19 @@
 const LARGEST = "LIMIT";    // bytes of an upload
+const box = () => document.querySelector("#vd-picture"), field = () => box().querySelector("input[type=file]");
+const UNSEEN = "Your browser cannot show this file here.";
+const remark = make("p", { role: "status" });                             // a line in the picture input
+remark.style.cssText = "position: absolute; inset: auto 1px 44px; margin: 0; padding: 8px; text-align: center; pointer-events: none; "
+  + "color: var(--body-text-color); background: var(--block-background-fill)";          // above the bar with the input's buttons
 
 // Files go to the picture input through here, whether chosen, dropped or pasted: Gradio's own part refuses by name what our decoder
 // judges by content, says nothing of files that are too large, and does not listen for Ctrl+V.
-async function hand(file) {
+async function hand(file, given) {
   if (file.size > LARGEST) {
     show({ message: "That file has " + Math.ceil(file.size / 1e6) + " MB; at most " + Math.floor(LARGEST / 1e6) + " MB can be uploaded: make the picture smaller.", failed: true });
     return;
   }
-  const box = document.querySelector("#vd-picture"), field = () => box.querySelector("input[type=file]");
-  if (!field()) box.querySelector("button[aria-label*='emove'], button[aria-label*='lear']")?.click();
+  say(given > 1 ? "Of these " + given + " files the first was used." : "");
+  if (!field()) box().querySelector("button[aria-label*='emove'], button[aria-label*='lear']")?.click();
   for (let wait = 0; !field() && wait < 40; wait++) await new Promise((done) => setTimeout(done, 25));
   if (!field()) return;
   const files = new DataTransfer();
@@ -23,9 +28,44 @@ function take(event, list) {
   if (event.handed || !list || !list.length) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  hand(list[0]);
+  hand(list[0], list.length);
 }
 
+// A drop holds files, a folder, or what was dragged from a page: a link or words.
+function dropped(event) {
+  const given = event.dataTransfer, folder = Array.from(given?.items ?? []).some((item) => item.webkitGetAsEntry?.()?.isDirectory);
+  if (!folder && given?.files.length) return take(event, given.files);
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  show({ message: folder ? "That is a folder: open it and drop one picture." : "That is a link or text and not a picture: save the picture first, then drop its file.", failed: true });
+}
+
+function say(text) {
+  if (!remark.isConnected) box().append(remark);
+  remark.textContent = text;
+  remark.hidden = !text;
+}
+
+// Browsers show no TIFF and no HEIC, and nothing that is broken: a line stands where the sign for a missing picture would.
+function seen(event, can) {
+  if (!event.target.matches?.("#vd-picture img")) return;
+  event.target.style.display = can ? "" : "none";
+  if (!can) say(UNSEEN);
+  else if (remark.textContent === UNSEEN) say("");
+}
+
+const carries = (event, kind) => Array.from(event.dataTransfer?.types ?? []).includes(kind);
+
 document.addEventListener("change", (event) => { if (event.target.matches?.("#vd-picture input[type=file]")) take(event, event.target.files); }, true);
-document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-picture")) take(event, event.dataTransfer?.files); }, true);
+document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-picture")) dropped(event); }, true);
 document.addEventListener("paste", (event) => { if (element.offsetParent) take(event, event.clipboardData?.files); }, true);
+document.addEventListener("click", (event) => { if (event.target.closest?.("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']")) say(""); }, true);
+document.addEventListener("load", (event) => seen(event, true), true);
+document.addEventListener("error", (event) => seen(event, false), true);
+// A file that is dropped beside every place for it would be opened by the browser in place of the page.
+document.addEventListener("dragover", (event) => { if (carries(event, "Files")) event.preventDefault(); });
+document.addEventListener("drop", (event) => {
+  if (event.defaultPrevented || !carries(event, "Files")) return;
+  event.preventDefault();
+  if (element.offsetParent) dropped(event);
+});

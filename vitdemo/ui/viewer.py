@@ -16,12 +16,14 @@ from vitdemo.ui import fields, words
 
 
 class Viewer(gr.HTML):
-    """Shows a value that `vitdemo.payload` or `message` made. `ask` answers the page's questions, `largest` is the bytes that may be uploaded."""
+    """Shows a value that `vitdemo.payload` or `message` made. `ask` answers the page's questions, `link` says what its address
+    asks for, `largest` is the bytes that may be uploaded."""
 
-    def __init__(self, value: dict[str, Any] | None = None, *, ask: Callable[[dict[str, Any]], dict[str, Any]], largest: int = 20 * 10**6, **settings: Any):
+    def __init__(self, value: dict[str, Any] | None = None, *, ask: Callable[[dict[str, Any]], dict[str, Any]],
+                 link: Callable[[dict[str, Any]], dict[str, Any]], largest: int = 20 * 10**6, **settings: Any):
         upload = Path(__file__).with_name("upload.js").read_text(encoding="utf-8").replace('"LIMIT"', str(largest))
         super().__init__(value, html_template=front.page(), css_template=front.style(), js_on_load=front.script() + upload,
-                         server_functions=[ask], apply_default_css=False, **settings)
+                         server_functions=[fields.answering(ask), fields.answering(link)], apply_default_css=False, **settings)
 
     def api_info(self) -> dict[str, Any]:
         return {"type": "object"}

@@ -8,12 +8,23 @@ UPLOAD = "Drop a picture here\n- or paste, or click to choose -"
 EXAMPLES = "Or pick an example"
 RANDOM_TEST = "A random test picture"
 
+PRESENT = "Present"
+PRESENT_KEYS = ("One idea per screen, for a projector. Keys: \u2192 and \u2190, space or a clicker step; up and down the layer; [ and ] the head; n the next picture; "
+                "b black; f full screen; Esc leaves.")
+
 NO_PICTURE = "Drop, paste or pick a picture to see what the model makes of it."
 NO_TEST_PICTURES = "The test pictures are not on this computer: they come with the first training run."
 NOT_AN_UPLOAD = "That picture did not arrive as an upload: please choose the file again."
+CROWDED = "Many people are asking at the same time, and the line is full: please choose the picture again in a moment."
 NOT_UPLOADED = "That file did not arrive as an upload: please choose it again."
 NO_SUCH_MODEL = "There is no such model: give \"box\" or the id of a training run that has weights."
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
+
+SIGN_IN = "This page has a password. Type any name, and the password that you were given."
+ELSEWHERE = "Nothing is fetched from elsewhere."
+NO_LENGTH = "The request does not say how long it is."
+TOO_LONG = "The request is too long."
+UPLOADS_FULL = "There is no room for uploads now: please try again in a minute, or send a smaller file."
 
 MODEL_IN_THE_BOX = "The model in the box"
 MODEL_NAMED = "The model {name}"
@@ -41,7 +52,7 @@ NO_WEIGHTS = "This run has no weights yet: they are kept from its first look at 
 OWN_PICTURES = "your own pictures"
 
 ABOUT = """
-### What this is
+## What this is
 
 A Vision Transformer (Dosovitskiy et al. 2021, *An Image is Worth 16x16 Words*) written from scratch, with a page to look inside it.
 A picture is cut into patches; each patch becomes a *token*; a *class token* (CLS) joins them; in every *layer*, several *heads* decide how much each
@@ -50,10 +61,10 @@ proof that the answer depends on it: that is what *Test this map* is for.
 """
 
 PRIVACY_LONG = """
-### Privacy
+## Privacy
 
 What you send goes only to the computer that runs this page; who runs that computer can read it. The page loads nothing from anywhere else, counts
-nobody and sets no cookie.
+nobody and sets no cookie (but one, where a password is asked for, that says you gave it).
 
 - **Files you send** (pictures, .zip files, checkpoints) are deleted within an hour. What is kept longer are the copies named next.
 - **Your own sets** hold small copies of your pictures, {short} pixels on the shorter side. Pictures that you collect on the page are made that small

@@ -18,7 +18,7 @@ const SHOWN = "vitdemo-shown";
 const listeners = {};
 
 // Events: "hello" (what this host offers), "run" (another run is on show, or none: `lab` was emptied), "news" ({ rows, frames } that are
-// new; `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show),
+// new; `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show), "film" (its pictures are there),
 // "look" (opacity or colours of maps changed), "form" (the form of a new run changed),
 // "start-from" (what the form should hold: any of { data, dataTitle, start, title or startTitle of that, freeze, minutes, preset, model,
 // changes }).
@@ -77,6 +77,8 @@ function say(sentence, failed = false) {
 }
 
 $("say-close").addEventListener("click", () => say(""));
+$("say").addEventListener("keydown", (event) => { if (event.key === "Escape") say(""); });
+recoloured(() => emit("look"));
 
 // What a button does when it has to ask: it cannot be pressed twice, and a refusal is said.
 async function doing(button, act) {

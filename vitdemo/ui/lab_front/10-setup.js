@@ -80,6 +80,7 @@ const setup = { offer: null };
     offer.hidden = form.unit !== "minutes";
     slide.hidden = form.unit !== "minutes" || lab.hello.max_minutes < 2;
     slider.value = form.amount;
+    slider.setAttribute("aria-valuetext", form.amount + (form.amount === 1 ? " minute" : " minutes"));
     go.textContent = form.start ? "Start fine-tuning" : "Start training";
     const data = lab.hello.data.find((one) => one.name === form.data), title = (data?.title ?? form.data).replace(": ", ", "),
       given = [form.start ? "It learns from " + title :

@@ -2,7 +2,8 @@
 // and what can be done with it.
 (() => {
   const name = make("p", { class: "vl-run-name" }), state = make("h3", { class: "vl-state" }),
-    sentence = make("p", { class: "vl-sentence-now", role: "status" });
+    sentence = make("p", { class: "vl-sentence-now" }),
+    live = make("p", { class: "vl-hidden", role: "status" });
   const figure = (kind) => {
     const value = make("b", { class: "vl-value" }), what = make("span", { class: "vl-what" });
     return { box: make("div", { class: "vl-figure vl-figure-" + kind }, value, what), value, what };
@@ -24,7 +25,8 @@
   const plan = make("dl", { class: "vl-plan", id: "vl-plan", hidden: true });
   const more = make("button", { type: "button", class: "vl-button vl-more", "aria-controls": "vl-plan", "aria-expanded": "false",
     text: "All settings", onclick: () => { plan.hidden = !plan.hidden; more.setAttribute("aria-expanded", String(!plan.hidden)); } });
-  const box = make("section", { class: "vl-status", "aria-label": "The run" }, make("div", { class: "vl-words" }, name, state, sentence),
+  const box = make("section", { class: "vl-status", "aria-label": "The run" },
+    make("div", { class: "vl-words" }, name, state, sentence, live),
     make("div", { class: "vl-figures" }, time.box, right.box, speed.box, epoch.box), caution, bar,
     make("div", { class: "vl-row vl-acts" }, open, stop, resume, download, again, more), output, skipped, plan);
   let stopping = null, end = null, ticking = 0, told = "";
@@ -96,9 +98,11 @@
     const words = ending ? "The best weights so far are kept." : status.queue_sentence || status.head || "";
     sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "")
       .replace(/^./, (letter) => letter.toUpperCase());
+    hear(live, state.textContent + ". " + sentence.textContent);
     figures(status);
     bar.hidden = status.state === "failed" && !status.progress || Boolean(lab.plan?.imported);
     bar.value = status.progress || 0;
+    bar.setAttribute("aria-valuetext", Math.round(100 * bar.value) + " percent");
     stop.hidden = status.over || !own;
     stop.disabled = ending;
     open.hidden = !can.open;

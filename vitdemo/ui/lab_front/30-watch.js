@@ -26,7 +26,7 @@
     tiles = scene.watched.map(({ picture: url, truth }) => {
       const name = make("b"), sure = make("span", { class: "vl-number" }), fate = make("span", { class: "vl-fate" }),
         line = svg("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true", class: "vl-spark" });
-      const box = make("li", {}, make("img", { src: url, alt: "a " + scene.classes[truth] }),
+      const box = make("li", {}, make("img", { src: url, alt: "A picture of the class " + scene.classes[truth] }),
         make("div", { class: "vl-tile" }, make("span", { class: "vl-answer" }, name, sure), fate, line));
       return { box, name, sure, fate, line, truth };
     });

@@ -17,6 +17,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
       named = lab.scene.classes.findIndex((klass) => klass.toLowerCase() === name.toLowerCase());
     return truth ?? (named < 0 ? null : named);
   };
+  film.nextHead = (step) => typeof film.head === "number" ? Math.max(0, Math.min(lab.scene.heads - 1, film.head + step)) :
+    step > 0 ? 0 : lab.scene.heads - 1;
   film.title = () => "Layer " + (film.layer + 1) + ", " + film.headName(film.head);
 
   // The weights (layers, heads, T) of a subject in a frame and the largest patch weight of every layer, worked out once; null for a CNN.
@@ -54,6 +56,10 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     for (let i = lab.scene.prefix; i < vector.length; i++) if (vector[i] > high) high = vector[i];
     return high;
   };
+  film.placeOf = (vector) => {
+    const { cols, prefix } = lab.scene, high = film.largest(vector), best = vector.indexOf(high, prefix) - prefix;
+    return "row " + (Math.floor(best / cols) + 1) + ", column " + (best % cols + 1) + ", " + percent(high);
+  };
   film.scale = (vector, layer, subject) => film.own ? film.largest(vector) : film.high(layer, subject, film.head);
 
   film.change = (changes = {}) => { Object.assign(film, changes); draw(); film.tell(); film.speak(); };
@@ -76,7 +82,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
       oninput: (event) => film.change({ layer: Number(event.target.value) - 1 }) });
     parts.bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }),
       make("span", { class: "vl-scale-box" }, scale, parts.even), parts.high, parts.unit);
-    parts.wallFrame = make("div", { class: "vl-wall-frame" }, parts.wall, parts.chosen);
+    parts.wallFrame = make("div", { class: "vl-wall-frame", tabindex: 0, role: "application",
+      "aria-label": "All layers and heads. Arrow keys choose one." }, parts.wall, parts.chosen);
     parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": "All layers and heads" },
       make("h4", { text: "All layers and heads" }),
       make("p", { class: "vl-hint", text: "Layers down, heads across; choose one." }),
@@ -95,7 +102,11 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
 
   function controls() {
     const opacity = make("input", { type: "range", min: 0, max: 100, step: 1, value: look.opacity, "aria-label": "Opacity",
-      oninput: (event) => { look.opacity = Number(event.target.value); emit("look"); } });
+      "aria-valuetext": look.opacity + " percent", oninput: (event) => {
+        look.opacity = Number(event.target.value);
+        event.target.setAttribute("aria-valuetext", look.opacity + " percent");
+        emit("look");
+      } });
     const colours = make("select", { onchange: (event) => { look.colours = event.target.value; emit("look"); } },
       ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name === "gray" ? "grey" : name })));
     const tick = (name, text) => make("label", {},
@@ -120,7 +131,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     Object.assign(film, { abouts, subject: 0, layer: scene.layers - 1, head: "mean" });
     parts.subjects.replaceChildren(...scene.subjects.map(({ name }, i) => make("button",
       { type: "button", onclick: () => film.change({ subject: i }) },
-      make("canvas"), make("span", { text: name }), make("span", { class: "vl-hint" }))));
+      make("canvas", { "aria-hidden": "true" }), make("span", { text: name }), make("span", { class: "vl-hint" }))));
     parts.layer.max = scene.layers;
     parts.heads.replaceChildren(...["mean", ...Array(scene.heads).keys()].map((head) => make("button", {
        type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? "mean" : head + 1,
@@ -131,6 +142,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.wallLayers.replaceChildren(...Array.from({ length: scene.layers }, (_, l) => make("span", { text: l + 1 })));
     draw();
     film.tell();
+    emit("film");
   }
 
   function draw() {
@@ -145,7 +157,8 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.stage.style.width = side + "px";
     paint(parts.stage, about, vector, high, side);
     parts.stage.setAttribute("aria-label", lab.scene.subjects[film.subject].name +
-      (vector ? ": " + film.title() + ", what " + lab.scene.reader + " reads at step " + frame.step : " at step " + frame.step));
+      (vector ? ": " + film.title() + ", what " + lab.scene.reader + " reads at step " + frame.step + ", most in " + film.placeOf(vector) :
+        " at step " + frame.step));
     const [top, left, bottom, right] = about.crop;
     parts.crop.hidden = top < 1 && left < 1 && bottom > about.height - 1 && right > about.width - 1;
     parts.crop.textContent = "The pale part is cropped away: the model does not see it.";
@@ -175,6 +188,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     parts.even.hidden = high * tokens < 1;
     parts.even.style.left = 100 / (tokens * high) + "%";
     parts.layer.value = film.layer + 1;
+    parts.layer.setAttribute("aria-valuetext", "layer " + (film.layer + 1) + " of " + lab.scene.layers);
     parts.layerName.textContent = "Layer " + (film.layer + 1) + " of " + lab.scene.layers;
     for (const chip of parts.heads.children) chip.setAttribute("aria-pressed", String(chip.dataset.head === String(film.head)));
   }

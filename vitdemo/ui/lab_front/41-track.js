@@ -25,7 +25,7 @@
       step("▸|", "Last look", () => go(lab.frames.length - 1)),
       speed, make("label", {}, again, "Repeat"), now),
     make("p", { class: "vl-hint vl-film-keys",
-      text: "Keys: ← → looks, space plays, [ ] layers, digits heads, m the mean of the heads." }), live);
+      text: "Keys: ← → looks, space plays, [ ] layers, digits or , . heads, m the mean of the heads." }), live);
 
   const end = () => lab.status?.over ? lab.frames.at(-1)?.progress || 1 : 1;      // a run that was stopped fills the track as well
   const x = (progress) => PAD + (width - 2 * PAD) * Math.min(1, progress / end());
@@ -78,7 +78,8 @@
     now.hidden = Boolean(lab.status?.over) || lab.index === lab.frames.length - 1;
     track.setAttribute("aria-valuemax", lab.frames.length);
     track.setAttribute("aria-valuenow", lab.index + 1);
-    track.setAttribute("aria-valuetext", (lab.index === 0 ? "start" : "look " + (lab.index + 1)) + ", step " + frame.step);
+    track.setAttribute("aria-valuetext", (lab.index === 0 ? "start" : "look " + (lab.index + 1)) + ", step " + frame.step + ", " +
+      film.named(frame.subjects[film.subject]) + ", right on " + percent(frame.accuracy));
     firstLine.textContent = lab.frames[0].step === 0 ? (lab.plan?.start ? "a fresh head" : "random weights") : "step " + lab.frames[0].step;
     lastLine.textContent = lab.status?.over ? "end" : "end of the run";
     play.disabled = lab.frames.length < 2;
@@ -166,10 +167,12 @@
   for (const name of ["pointerup", "pointercancel"]) track.addEventListener(name, () => { held = false; });
 
   box.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !film.frame() || !film.abouts.length) return;
+    const chord = (event.ctrlKey || event.metaKey || event.altKey) && !event.getModifierState("AltGraph");
+    if (chord || !film.frame() || !film.abouts.length) return;
     const at = event.target, inField = at.matches("select, input:not([type=checkbox])"), onTrack = at === track;
     const acts = { ArrowLeft: () => go(lab.index - 1), ArrowRight: () => go(lab.index + 1), " ": () => playing ? film.pause() : start(),
       m: () => film.change({ head: "mean" }),
+      ",": () => film.change({ head: film.nextHead(-1) }), ".": () => film.change({ head: film.nextHead(1) }),
       "[": () => film.change({ layer: Math.max(0, film.layer - 1) }),
       "]": () => film.change({ layer: Math.min(lab.scene.layers - 1, film.layer + 1) }) };
     const slides = { ArrowDown: () => go(lab.index - 1), ArrowUp: () => go(lab.index + 1),

@@ -16,11 +16,19 @@
     }
     ctx.putImageData(image, 0, 0);
     canvas.setAttribute("aria-label",
-      "one small map for each of " + layers + " layers and " + heads + " heads at step " + film.frame().step);
+      "one small map for each of " + layers + " layers and " + heads + " heads at step " + film.frame().step + "; chosen: " + film.title());
     const column = film.head === "mean" ? 0 : film.head, span = film.head === "mean" ? heads : 1;
     parts.chosen.style.cssText = "top:" + 100 * film.layer * tall / height + "%;height:" + 100 * rows / height + "%;left:" +
       100 * column * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";
   };
+
+  parts.wallFrame.addEventListener("keydown", (event) => {
+    const [down, along] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [];
+    if (down === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    film.change({ layer: Math.max(0, Math.min(lab.scene.layers - 1, film.layer + down)), head: along ? film.nextHead(along) : film.head });
+  });
 
   parts.wall.addEventListener("click", (event) => {
     const { top, left, height, width } = parts.wall.getBoundingClientRect(),

@@ -5,7 +5,7 @@
   const { parts } = mistakes;
   let at = [0, 0], room = 0, drawn = "", report = null, cells = [];
 
-  const readout = make("p", { class: "vl-matrix-readout", role: "status" }), place = make("div", { class: "vl-matrix-box" }),
+  const readout = make("p", { class: "vl-matrix-readout" }), place = make("div", { class: "vl-matrix-box" }),
     legend = make("div", { class: "vl-legend-row vl-hint" });
   const worst = make("div", { class: "vl-row vl-worst", role: "group", "aria-label": "Most frequent mistakes" });
   const frame = make("i", { class: "vl-small-mark" }), canvas = make("canvas", { class: "vl-small", role: "img" });
@@ -14,6 +14,11 @@
   parts.matrix.append(make("h4", { text: "What it took for what" }), make("p", { class: "vl-hint", text: "Rows: what the picture is. " +
     "Columns: what the model said. Tap or click a cell to see its pictures; arrow keys and Enter do the same." }),
     place, readout, legend, make("p", { class: "vl-worst-title", text: "Most frequent mistakes" }), worst);
+
+  const lists = ["What it is", "What the model said"].map((label) => make("select", { "aria-label": label }));
+  const pick = make("div", { class: "vl-row vl-cell-pick" }, lists[0], "taken for", lists[1], make("button", { type: "button",
+    class: "vl-button", text: "Show the pictures", onclick: () => { at = lists.map((list) => Number(list.value)); tell(); open(); } }));
+  parts.matrix.querySelector(".vl-worst-title").before(pick);
 
   const name = (i) => mistakes.classes()[i] ?? "class " + (i + 1);
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
@@ -42,7 +47,12 @@
     at = at.map((index) => Math.min(index, K - 1));
     const compact = K > MOST || size < SMALLEST || cell < NARROWEST,
       shape = [compact, K, mistakes.classes().join("|"), Math.round(cell)].join("/");
-    if (shape !== drawn) { drawn = shape; place.replaceChildren(compact ? small : table(K, cell)); }
+    if (shape !== drawn) {
+      drawn = shape;
+      place.replaceChildren(compact ? small : table(K, cell));
+      for (const list of lists) list.replaceChildren(...report.confusion.map((_, i) => make("option", { value: i, text: name(i) })));
+    }
+    readout.setAttribute("aria-live", compact ? "polite" : "off");          // a cell of the table says itself what it is
     const scale = scaled(report);
     if (compact) paintSmall(K, scale);
     else { place.firstChild.style.cssText = "--vl-named:" + named + "px;--vl-digits:" + size.toFixed(1) + "px"; fill(K, scale, cell); }
@@ -58,7 +68,8 @@
     cells = Array.from({ length: K }, (_, i) => Array.from({ length: K }, (_, j) => make("td", { role: "gridcell", tabindex: -1,
       onclick: () => { go(i, j); open(); }, onfocus: () => { at = [i, j]; tell(); }, onpointerenter: () => tell([i, j]),
         onpointerleave: () => tell() }, make("b"), make("small"))));
-    return make("table", { class: "vl-matrix", role: "grid", "aria-label": "Confusion matrix", onkeydown: key },
+    return make("table", { class: "vl-matrix", role: "grid", "aria-label": "Confusion matrix", "data-small-targets": "",
+      onkeydown: key },
       make("thead", {}, make("tr", {}, make("td", { role: "none" }), ...cells.map((_, i) => head(i)))),
       make("tbody", {},
         ...cells.map((row, i) => make("tr", {}, make("th", { scope: "row", title: name(i), text: short(name(i), 16) }), ...row))));
@@ -95,6 +106,7 @@
     if (!report) return;
     const [i, j] = where, K = report.confusion.length;
     readout.textContent = mistakes.cellWords(i, j, report) + ".";
+    lists.forEach((list, i) => { list.value = at[i]; });
     frame.style.cssText = "top:" + 100 * at[0] / K + "%;left:" + 100 * at[1] / K + "%;width:" + 100 / K + "%;height:" + 100 / K + "%";
   }
 
@@ -151,4 +163,5 @@
   }).observe(place);
   mistakes.panes.push(draw);
   on("run", () => { report = null; drawn = ""; at = [0, 0]; });
+  on("look", () => { if (report && small.isConnected) draw(report); });
 })();

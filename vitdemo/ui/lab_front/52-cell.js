@@ -15,6 +15,7 @@
     onclick: () => { shut(); parts.matrix.querySelector("[tabindex=\"0\"]")?.focus(); } });
   const shut = () => { current++; shown = null; parts.cell.hidden = true; };
   parts.cell.hidden = true;
+  parts.cell.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.stopPropagation(); close.click(); } });
   parts.cell.append(make("div", { class: "vl-row vl-cell-head" }, title, mapLabel, close), words, grid, bar);
 
   mistakes.open = async (truth, answer) => {
@@ -33,7 +34,7 @@
       words.textContent = (early ? "Pictures are kept for the newest look only; there: " : "") + reply.sentence;
       grid.replaceChildren(...reply.pictures.map((one, i) => figure(one, pictures[i])));
       paintAll();
-      parts.cell.scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+      parts.cell.scrollIntoView({ block: "nearest", behavior: gently() });
     } catch (failure) {
       if (mine !== current) return;
       words.textContent = failure.message;
@@ -42,7 +43,8 @@
   };
 
   function figure(one, image) {
-    const canvas = make("canvas", { role: "img", "aria-label": "a picture, " + percent(one.confidence) + " sure" }), { map } = one;
+    const words = title.textContent.split(":")[0] + ", " + percent(one.confidence) + " sure",
+      canvas = make("canvas", { role: "img", "aria-label": words }), { map } = one;
     canvas.about = { photo: image, width: image.width, height: image.height, crop: [0, 0, image.height, image.width], rows: map?.rows ?? 1,
       cols: map?.cols ?? 1, prefix: 0 };
     canvas.map = map && Float32Array.from(bytes(map.data), (share) => share / 255 * map.high);

@@ -47,6 +47,7 @@ const { openCamera, closeCamera } = (() => {
     const many = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === "videoinput").length > 1;
     const turnRound = make("button", { type: "button", class: "vl-button", text: "Other camera", hidden: !many,
       onclick: () => { const again = card; facing = facing === "user" ? "environment" : "user"; closeCamera(); openCamera(again); } });
+    lens.onkeydown = (event) => { if (event.key === "Escape") { event.stopPropagation(); close.click(); } };
     lens.replaceChildren(make("div", { class: "vl-video" }, video), make("div", { class: "vl-row" }, shoot, turnRound, close),
       make("p", { class: "vl-hint",
         text: "Pictures taken in one go are near-copies of each other, which makes the accuracy look better than it is: " +
@@ -79,7 +80,7 @@ const { openCamera, closeCamera } = (() => {
     const side = Math.min(video.videoWidth, video.videoHeight),
       url = jpegOf(video, side, side, { left: (video.videoWidth - side) / 2, top: (video.videoHeight - side) / 2 });
     card.add(() => url, "a picture of the camera", together);
-    video.parentNode.animate?.([{ opacity: 0.55 }, { opacity: 1 }], { duration: 140 });
+    if (!calm()) video.parentNode.animate?.([{ opacity: 0.55 }, { opacity: 1 }], { duration: 140 });
   }
 
   function closeCamera() {

@@ -18,7 +18,7 @@ async function begin() {
   emit("runs", mine.list());
   let shown = null;
   try { shown = localStorage.getItem(SHOWN); } catch { /* storage may be forbidden */ }
-  choose((shown ?? mine.list()[0]) || null);
+  choose(runOfLink() ?? ((shown ?? mine.list()[0]) || null));
 }
 
 begin();

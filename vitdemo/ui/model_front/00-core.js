@@ -28,7 +28,8 @@ function tell(sentence, { failed = false, share = null, doing = [] } = {}) {
   const box = $("wait");
   box.hidden = !sentence;
   box.dataset.failed = String(failed);
-  if ($("told").textContent !== (sentence ?? "")) $("told").textContent = sentence ?? "";      // a screen reader hears only what is new
+  $("told").textContent = sentence ?? "";
+  hear($("live"), sentence ?? "");
   $("progress").hidden = share === null;
   if (share !== null) { if (share === undefined) $("progress").removeAttribute("value"); else $("progress").value = 100 * share; }
   const there = [...$("act").children];

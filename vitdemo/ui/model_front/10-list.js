@@ -30,6 +30,7 @@ function pick(value) {
   if (value === REPOSITORY) return askForRepository();
   const entry = listedAs(value);
   if (!entry || entry.here) return want(value, entry?.title);
+  $("models").value = value;                                              // a link may have picked it
   describe(entry.title + ": " + entry.line, entry.facts);
   tell(entry.title + " is not on this computer yet.", { doing: [button("Download " + megabytes(entry.megabytes), () => want(value, entry.title), "vm-primary"), button("Not now", stay)] });
 }

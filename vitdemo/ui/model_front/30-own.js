@@ -1,5 +1,5 @@
 // Weights that a person brings along: a file of theirs, or the name of a repository.
-const input = make("input", { type: "file", class: "vm-hidden", "aria-label": "Weights file", accept: ".safetensors,.pt,.pth,.bin", onchange: () => { const [file] = input.files; input.value = ""; if (file) take(file); } });
+const input = make("input", { type: "file", class: "vm-hidden", tabindex: -1, "aria-label": "Weights file", accept: ".safetensors,.pt,.pth,.bin", onchange: () => { const [file] = input.files; input.value = ""; if (file) take(file); } });
 root.append(input);
 
 function askForFile() {

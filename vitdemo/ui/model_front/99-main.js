@@ -6,6 +6,14 @@ let sight = 0;                                                            // the
 new IntersectionObserver(([entry]) => { if (entry.isIntersecting && sight++) again(); }).observe(root);
 mine.changed(again);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) again(); });
+root.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || $("wait").hidden || event.target.matches("select")) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const [close] = [...$("act").querySelectorAll("button")].slice(-1);      // Not now, Cancel or Close
+  close?.click();
+  $("models").focus();
+});
 $("sides").addEventListener("change", (event) => change({ side: Number(event.target.value) === about.side ? null : Number(event.target.value) }));
 $("whole").addEventListener("change", (event) => change({ whole: event.target.checked }));
 $("back").addEventListener("click", () => want("box"));
@@ -15,25 +23,35 @@ function change(changes) {
   lookThrough();
 }
 
-// Another tab of the page chose: shown here, and looked through already.
+// Another tab of the page chose, or a link did: shown here, and looked through already. A model that a link names and that must be fetched
+// first is offered as if it had been picked: { offer }.
+let following = 0;
 async function follow(value) {
   if (told && value?.echo === told.serial) return seen();
+  if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
+  const mark = ++following;
   chosen = { side: null, whole: false, ...value };
   try {
-    about = await ask({ question: "want", model: chosen.model, who });
-    for (let turn = 1; about.state !== "ready" && turn < 60; turn++) { await pause(EVERY); about = await ask({ question: "want", model: chosen.model, who }); }
-    if (about.state !== "ready") throw new Error(about.sentence || "The model could not be loaded.");
+    let answer = await ask({ question: "want", model: chosen.model, who });
+    for (let turn = 1; answer.state !== "ready" && turn < 60; turn++) { await pause(EVERY); answer = await ask({ question: "want", model: chosen.model, who }); }
+    if (answer.state !== "ready") throw new Error(answer.sentence || "The model could not be loaded.");
     await renew();
+    if (mark !== following) return;                                       // another choice came meanwhile
+    about = answer;
     waiting = null;
     tell("");
     showChosen();
   } catch (failure) { tell(failure.message, { failed: true, doing: [button("Close", () => tell(""))] }); }
 }
 
+// A server that was started anew is told what looks here; the page's other parts have said by then which example they show.
+theServer().addEventListener("restart", ({ detail }) => { if (root.isConnected) trigger("restart", { ...chosen, example: detail.example }); });
+
+let begun = false;
 async function begin() {
   for (let turn = 1; ; turn++) {
-    try { await renew(); return await follow({ model: "box" }); }
+    try { await renew(); await follow(props.value?.model ? props.value : { model: "box" }); begun = true; return follow(props.value?.offer ? props.value : null); }
     catch (failure) { tell(failure.message, { failed: true }); await pause(Math.min(8000, 1000 * turn)); if (!root.isConnected) return; }
   }
 }

@@ -2,8 +2,11 @@
 const small = document.createElement("canvas");
 
 // The colours from none to most, on a canvas 256 pixels wide.
+const FROM_TO = { cividis: "dark blue to yellow", viridis: "violet to yellow", gray: "black to white" };
+
 function ramp(canvas) {
   const ctx = canvas.getContext("2d");
+  canvas.setAttribute("aria-label", "colour scale, from least to most: " + FROM_TO[look.colours]);
   COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, canvas.height); });
 }
 
@@ -48,8 +51,10 @@ function base(about, width, height) {
 
 const edges = (about, scale) => about.crop.map((edge) => Math.round(edge * scale));
 
-// Draws `map` (null: the picture alone) over the picture on `canvas`, `side` CSS pixels wide; its colours run from `low` to `high`.
-function paint(canvas, about, map, high, side, { grid = false, marks = [], low = 0 } = {}) {
+// Draws `map` (null: the picture alone) over the picture on `canvas`, `side` CSS pixels wide; its colours run from `low` to `high`. Lines are `bold` times as wide as on the
+// page, those of the grid in the colour `ink`; `grey` takes the picture's own
+// colours, so that the map's are the only ones.
+function paint(canvas, about, map, high, side, { grid = false, marks = [], low = 0, bold = 1, grey = false, ink = "rgba(255,255,255,0.55)" } = {}) {
   const ratio = window.devicePixelRatio || 1, scale = side * ratio / about.width;
   const width = Math.max(1, Math.round(about.width * scale)), height = Math.max(1, Math.round(about.height * scale));
   if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
@@ -57,6 +62,12 @@ function paint(canvas, about, map, high, side, { grid = false, marks = [], low =
   ctx.globalAlpha = 1;
   ctx.drawImage(base(about, width, height), 0, 0);
   const [top, left, bottom, right] = edges(about, height / about.height);
+  if (grey) {
+    ctx.globalCompositeOperation = "saturation";
+    ctx.fillStyle = "#808080";
+    ctx.fillRect(left, top, right - left, bottom - top);
+    ctx.globalCompositeOperation = "source-over";
+  }
   if (map) {
     ctx.imageSmoothingEnabled = false;
     ctx.globalAlpha = look.opacity / 100;
@@ -65,18 +76,18 @@ function paint(canvas, about, map, high, side, { grid = false, marks = [], low =
   }
   const y = (r) => top + (bottom - top) * r / about.rows, x = (c) => left + (right - left) * c / about.cols;
   if (grid) {
-    ctx.strokeStyle = "rgba(255,255,255,0.55)";
-    ctx.lineWidth = ratio;
+    ctx.strokeStyle = ink;
+    ctx.lineWidth = bold * ratio;
     ctx.beginPath();
     for (let r = 0; r <= about.rows; r++) { ctx.moveTo(left, y(r)); ctx.lineTo(right, y(r)); }
     for (let c = 0; c <= about.cols; c++) { ctx.moveTo(x(c), top); ctx.lineTo(x(c), bottom); }
     ctx.stroke();
   }
-  for (const { patch, dashed } of marks) {
+  for (const { patch, dashed, colour = "#fff" } of marks) {
     const r = Math.floor(patch / about.cols), c = patch % about.cols;
-    ctx.setLineDash(dashed ? [6 * ratio, 4 * ratio] : []);
-    ctx.lineWidth = 5 * ratio; ctx.strokeStyle = "#000"; ctx.strokeRect(x(c), y(r), x(c + 1) - x(c), y(r + 1) - y(r));
-    ctx.lineWidth = 2 * ratio; ctx.strokeStyle = "#fff"; ctx.strokeRect(x(c), y(r), x(c + 1) - x(c), y(r + 1) - y(r));
+    ctx.setLineDash(dashed ? [6 * bold * ratio, 4 * bold * ratio] : []);
+    ctx.lineWidth = 5 * bold * ratio; ctx.strokeStyle = "#000"; ctx.strokeRect(x(c), y(r), x(c + 1) - x(c), y(r + 1) - y(r));
+    ctx.lineWidth = 2 * bold * ratio; ctx.strokeStyle = colour; ctx.strokeRect(x(c), y(r), x(c + 1) - x(c), y(r + 1) - y(r));
   }
   ctx.setLineDash([]);
 }

@@ -14,10 +14,10 @@ function buildStage() {
   const colours = make("select", { class: "vd-colours", "aria-label": "Colours", onchange: (e) => { look.colours = e.target.value; drawScale(); change({}); } },
     ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name })));
   const tick = (name, text) => make("label", {}, make("input", { class: "vd-" + name, type: "checkbox", ...(look[name] ? { checked: true } : {}), oninput: (e) => { look[name] = e.target.checked; change({}); } }), " " + text);
-  const fusion = make("select", { class: "vd-fusion", onchange: pick("fusion") }, ...["mean", "min", "max"].map((name) => make("option", { value: name, text: name })));
+  const fusion = make("select", { class: "vd-fusion", "aria-label": "Heads joined by", onchange: pick("fusion") }, ...["mean", "min", "max"].map((name) => make("option", { value: name, text: name })));
   const discard = make("input", { class: "vd-discard", type: "range", min: 0, max: 95, step: 5, value: 0, onchange: (e) => change({ discard: Number(e.target.value) / 100 }) });
-  const klass = make("select", { class: "vd-klass", onchange: pick("klass", "number") });
-  const second = make("select", { class: "vd-klass-two", onchange: (e) => { change({ second: e.target.value === "" ? null : Number(e.target.value) }); beat(); } });
+  const klass = make("select", { class: "vd-klass", "aria-label": "Class", onchange: pick("klass", "number") });
+  const second = make("select", { class: "vd-klass-two", "aria-label": "A second class beside it", onchange: (e) => { change({ second: e.target.value === "" ? null : Number(e.target.value) }); beat(); } });
   parts = { layer, opacity, colours, fusion, discard, klass, second };
   parts.layerName = make("span", { class: "vd-layer-name", text: "Layer" });
   parts.heads = make("div", { class: "vd-row vd-head-chips", role: "group", "aria-label": "Head" });
@@ -38,7 +38,7 @@ function buildStage() {
   parts.stretch = tick("stretch", "Stretch the colours");
   $("controls").append(parts.layerRow, parts.headLine, parts.tokenLine, parts.directionLine, parts.patchLine, parts.rolloutRows, parts.relevanceRows,
     make("div", { class: "vd-row vd-look" }, make("label", { class: "vd-wide" }, make("span", { text: "Opacity" }), opacity), parts.coloursLabel, tick("grid", "Patch grid"), parts.own, parts.stretch),
-    buildCompare(), buildKeys());
+    buildCompare(), ...(props.report ? [] : [line("Link", buildCopy())]), buildKeys());
   $("try").addEventListener("click", () => openPanel("test", { act: true }));
 }
 
@@ -53,6 +53,8 @@ function showControls() {
   $("about-kind").querySelector("p").textContent = KINDS[view.kind].more;
   parts.layer.max = result.layers;
   parts.layer.value = view.layer + 1;
+  parts.layer.setAttribute("aria-valuetext", "layer " + (view.layer + 1) + " of " + result.layers);
+  parts.opacity.setAttribute("aria-valuetext", look.opacity + " percent");
   parts.layerName.textContent = ({ rollout: "Up to layer ", norms: "After layer " }[view.kind] ?? "Layer ") + (view.layer + 1) + " of " + result.layers;
   parts.layerRow.hidden = !["attention", "rollout", "norms"].includes(view.kind);
   parts.headLine.hidden = parts.directionLine.hidden = view.kind !== "attention";
@@ -66,10 +68,12 @@ function showControls() {
   parts.relevanceRows.hidden = !BY_CLASS.includes(view.kind);
   parts.fusion.value = view.fusion;
   parts.discard.value = Math.round(100 * view.discard);
+  parts.discard.setAttribute("aria-valuetext", "the weakest " + Math.round(100 * view.discard) + " percent");
   parts.discardName.textContent = "Discard the weakest " + Math.round(100 * view.discard) + "%";
   parts.klass.value = view.klass;
   parts.second.value = view.second ?? "";
   parts.flickerLabel.hidden = !beside();
+  parts.swap.hidden = !(beside() && other.flicker && calm());
   for (const chip of parts.heads.children) chip.setAttribute("aria-pressed", String(chip.dataset.head === String(view.head)));
   for (const chip of parts.direction.children) {
     chip.setAttribute("aria-pressed", String(chip.dataset.direction === view.direction));
@@ -77,7 +81,7 @@ function showControls() {
   }
   for (const chip of parts.patches.children) chip.setAttribute("aria-pressed", String(chip.dataset.part === view.part));
   const pinned = view.token !== null && view.token >= result.prefix;
-  for (const chip of parts.tokens.children) {
+  for (const chip of parts.tokens.querySelectorAll("button")) {
     if (chip.dataset.token === "patch") { chip.hidden = !pinned; chip.textContent = pinned ? result.tokenName(view.token).replace("the patch in ", "") + " ×" : ""; }
     chip.setAttribute("aria-pressed", String(chip.dataset.token === "patch" ? pinned : chip.dataset.token === String(view.token)));
   }
@@ -106,9 +110,21 @@ function marksOf(about) {
   return marks;
 }
 
-// The picture of the stage: one or two panes on one scale.
+// Everything that shows the view.
 function draw() {
   if (!result) return;
+  const { pair, map, otherMap, low, high } = drawPanes($("main"), $("other"), { wide: room, tall: TALLEST });
+  if (map && (otherMap || !pair)) good = { result, view: { ...view } };
+  drawWords(map, otherMap, pair);
+  drawBar(pair, low, high);
+  showControls();
+  drawWall();
+  projected.draw();
+}
+
+// The picture of the stage: one or two panes on one scale, on two canvases, each in a figure under a caption, in a room of CSS
+// pixels. `face` gives the part of a picture that is drawn, `more` what else `paint` is told, and marks(about, map) are added to the page's own.
+function drawPanes(main, second, { wide, tall, face = (about) => about, marks = () => [], ...more }) {
   const pair = beside(), map = mapOf(result), otherMap = pair && mapOf(pair.result, pair.view);
   let [low, high] = map ? scaleOf(result, map) : [0, 0];
   if (map && otherMap) {
@@ -116,28 +132,24 @@ function draw() {
     low = Math.min(low, least);
     high = Math.max(high, most);
   }
-  if (map && (otherMap || !pair)) good = { result, view: { ...view } };
   const two = Boolean(pair) && !other.flicker;
-  const side = (about) => Math.max(1, Math.min(two ? (room - 16) / (room > 520 ? 2 : 1) : room, TALLEST * about.width / about.height));
+  const side = (about) => Math.max(1, Math.min(two ? (wide - 16 * (more.bold ?? 1)) / (wide > 520 ? 2 : 1) : wide, tall * face(about).width / face(about).height));
+  const fill = (canvas, about, vector) => {
+    canvas.style.width = side(about) + "px";
+    paint(canvas, face(about), vector, high, side(about), { grid: look.grid, marks: [...marksOf(about), ...marks(about, vector)], low, ...more });
+  };
   const swapped = Boolean(pair) && other.flicker && other.phase;
   const front = swapped ? pair.result : result, frontMap = swapped ? otherMap : map, frontView = swapped ? pair.view : view;
-  const main = $("main");
-  main.style.width = side(front) + "px";
-  paint(main, front, frontMap, high, side(front), { grid: look.grid, marks: marksOf(front), low });
+  fill(main, front, frontMap);
   main.setAttribute("aria-label", "The picture with " + capital(titleOf(front, frontView)).replace(/^./, (c) => c.toLowerCase()) + (frontView.kind === "attention" ? ": what " + front.tokenName(tokenFor(front, frontView)) + (frontView.direction === "reads" ? " reads" : " is read by") : ""));
   main.previousElementSibling.textContent = pair ? pair.captions[Number(swapped)] : "";
-  $("second").hidden = !two;
+  second.parentElement.hidden = !two;
   if (two) {
-    const second = $("other");
-    second.style.width = side(pair.result) + "px";
-    paint(second, pair.result, otherMap, high, side(pair.result), { grid: look.grid, marks: marksOf(pair.result), low });
+    fill(second, pair.result, otherMap);
     second.previousElementSibling.textContent = pair.captions[1];
     second.setAttribute("aria-label", pair.title);
   }
-  drawWords(map, otherMap, pair);
-  drawBar(pair, low, high);
-  showControls();
-  drawWall();
+  return { pair, map, otherMap, low, high };
 }
 
 function drawWords(map, otherMap, pair) {
@@ -148,12 +160,15 @@ function drawWords(map, otherMap, pair) {
   $("readout").textContent = [trouble, words].filter(Boolean).join(" ");
 }
 
+const SCALE_DIGITS = { relevance: (v) => v.toPrecision(2), occlusion: (v) => v.toPrecision(2), similarity: signed, norms: (v) => v.toFixed(1) };
+const scaleNumber = (value) => value === 0 ? "0" : (SCALE_DIGITS[view.kind] ?? ((v) => v.toFixed(3)))(value);
+
 // The colour bar: where it begins and ends, a mark, and what it measures.
 function drawBar(pair, low, high) {
-  const weights = WEIGHTS.includes(view.kind), digits = { relevance: (v) => v.toPrecision(2), occlusion: (v) => v.toPrecision(2), similarity: signed, norms: (v) => v.toFixed(1) }[view.kind] ?? ((v) => v.toFixed(3));
+  const weights = WEIGHTS.includes(view.kind);
   const mark = weights ? result.uniform : FEATURES.includes(view.kind) ? featureMark() : Infinity, at = high > low ? (mark - low) / (high - low) : 2;
-  $("low").textContent = low === 0 ? "0" : digits(low);
-  $("high").textContent = high === 0 ? "0" : digits(high);
+  $("low").textContent = scaleNumber(low);
+  $("high").textContent = scaleNumber(high);
   for (const part of [$("low"), $("high"), $("scale").parentElement]) part.hidden = view.kind === "colours";
   $("even").hidden = !(at >= 0 && at <= 1);
   $("even").style.left = 100 * at + "%";
@@ -163,8 +178,7 @@ function drawBar(pair, low, high) {
 }
 
 function drawScale() {
-  const ctx = $("scale").getContext("2d");
-  COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, 14); });
+  ramp($("scale"));
 }
 
 // Says in words where the head looks, to screen readers, once things have come to rest.

@@ -11,9 +11,10 @@ function buildCompare() {
   parts.compare = make("select", { class: "vd-compare", "aria-label": "Compare with", onchange: () => compareWith(parts.compare.value) });
   parts.flicker = make("input", { class: "vd-flicker", type: "checkbox", oninput: (e) => { other.flicker = e.target.checked; beat(); change({}); } });
   parts.flickerLabel = make("label", {}, parts.flicker, " Flicker instead of side by side");
+  parts.swap = make("button", { type: "button", class: "vd-button", text: "Show the other one", onclick: () => { other.phase = !other.phase; draw(); announce(); } });
   parts.pin = make("button", { type: "button", class: "vd-button vd-pin", text: "Pin this result", onclick: pin });
   parts.compareNote = make("p", { class: "vd-hint vd-compare-note" });
-  return make("div", { class: "vd-lines" }, make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text: "Compare with" }), parts.compare, parts.pin, parts.flickerLabel), parts.compareNote);
+  return make("div", { class: "vd-lines" }, make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text: "Compare with" }), parts.compare, parts.pin, parts.flickerLabel, parts.swap), parts.compareNote);
 }
 
 function showCompare() {
@@ -77,7 +78,7 @@ let timer = 0;
 function beat() {
   clearInterval(timer);
   other.phase = false;
-  if (other.flicker && beside()) timer = setInterval(() => { if (root.offsetParent && beside()) { other.phase = !other.phase; draw(); } }, 900);
+  if (other.flicker && beside() && !calm()) timer = setInterval(() => { if (root.offsetParent && beside()) { other.phase = !other.phase; draw(); } }, 900);
 }
 
 // A new result: twin and surgery belong to the old one, the pinned result stays.

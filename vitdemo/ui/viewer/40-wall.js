@@ -29,6 +29,14 @@ function drawSmall() {
   ctx.putImageData(image, 0, 0);
   canvas.dataset.stamp = stamp;
   canvas.about = result;
+  const most = highs.indexOf(Math.max(...highs)), at = [Math.floor(most / result.heads), most % result.heads];
+  canvas.setAttribute("aria-label", result.layers + " layers by " + result.heads + " heads, one small map each. The largest weight of all is in layer " + (at[0] + 1) + ", head " + (at[1] + 1) + ": " + mostIn(fuse(all, ...at)) + ".");
+}
+
+// Where a map is brightest, for those who hear it.
+function mostIn(vector, share = true) {
+  const high = largest(vector, result.prefix), best = vector.indexOf(high, result.prefix) - result.prefix;
+  return "most in " + placeName(result, best) + (share ? ", " + percent(high) : "");
 }
 
 function fillWall() {
@@ -38,7 +46,7 @@ function fillWall() {
   $("wall-layers").replaceChildren(...Array.from({ length: result.layers }, (_, l) => label(l + 1)));
   const box = $("heads");
   box.replaceChildren(...["mean", ...Array(result.heads).keys()].map((head) => make("button", { type: "button", "data-head": head, onclick: () => change({ head, kind: "attention" }) },
-    make("canvas"), make("span", { text: head === "mean" ? "mean" : "head " + (head + 1) }))));
+    make("canvas", { "aria-hidden": "true" }), make("span", { text: head === "mean" ? "mean" : "head " + (head + 1) }))));
 }
 
 function drawHeads(all) {
@@ -52,11 +60,24 @@ function drawHeads(all) {
     const stamp = [view.layer, view.token, view.direction, look.colours, look.own, look.opacity, Boolean(all)].join("|");
     if (canvas.dataset.stamp === stamp && canvas.about === result) continue;
     const vector = all && fuse(all, view.layer, head);
+    button.setAttribute("aria-label", button.lastChild.textContent + (vector ? ": " + mostIn(vector) : ""));
     paint(canvas, result, vector, vector ? (look.own ? largest(vector, result.prefix) : layerHigh(result, all, view.layer)) : 0, 132);
     canvas.dataset.stamp = stamp;
     canvas.about = result;
   }
 }
+
+// Arrow keys in the wall: up and down the layers, left and right the heads.
+function wallKey(event) {
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  if (!step || !result || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  change({ kind: "attention", layer: view.layer + step[0], ...(step[1] ? { head: nextHead(step[1]) } : {}) });
+}
+
+// The head after the one that is shown, or before it; from the mean to the first, or the last.
+const nextHead = (step) => typeof view.head === "number" ? Math.max(0, Math.min(result.heads - 1, view.head + step)) : step > 0 ? 0 : result.heads - 1;
 
 function wallClick(event) {
   const box = $("wall").getBoundingClientRect();

@@ -1,14 +1,14 @@
 // What the first layer learned: patch filters, and how alike the positions are.
 panel({
-  key: "embedding", place: 5, title: "Filters and positions", line: "What belongs to the model and not to the picture: the filters of the patch projection, and how alike its position embeddings are (ViT paper, figure 7).",
+  key: "embedding", place: 5, title: "Filters and positions", line: "What the model brings along to every picture: its patch filters, and how alike two positions are to it (ViT paper, figure 7).",
   build(sheet) {
     this.words = make("p", { role: "status" });
-    this.filters = make("div", { class: "vd-filters" });
+    this.filters = make("div", { class: "vd-filters", role: "group", "aria-label": "Small patterns of colour, one for each filter" });
     this.kind = make("select", { "aria-label": "Filters", onchange: () => this.fill() }, make("option", { value: "principal", text: "principal components (as in the paper)" }), make("option", { value: "filters", text: "the strongest filters themselves" }));
     this.similar = make("canvas", { class: "vd-similar", role: "img", "aria-label": "for every patch position, how similar all others are" });
     this.told = make("p", { class: "vd-hint" });
     sheet.append(this.words, make("div", { class: "vd-two" }, make("section", {}, make("h4", { text: "Patch filters" }), this.kind, this.filters), make("section", {}, make("h4", { text: "Similarity of positions" }), this.similar, this.told)));
-    this.similar.addEventListener("pointermove", (event) => this.point(event));
+    for (const kind of ["pointermove", "click"]) this.similar.addEventListener(kind, (event) => this.point(event));
     this.similar.addEventListener("pointerleave", () => { this.told.textContent = this.rest; });
   },
   update() {
@@ -23,7 +23,7 @@ panel({
     if (!this.answer) return;
     this.colours = look.colours;
     const { answer } = this, urls = answer[this.kind.value];
-    this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: (this.kind.value === "filters" ? "filter " : "component ") + (i + 1) })));
+    this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: (this.kind.value === "filters" ? "filter " : "component ") + (i + 1) + " of " + urls.length })));
     this.similar.hidden = !answer.positions;
     if (!answer.positions) { this.told.textContent = this.rest = "This model has no positions."; return; }
     const { rows, cols, data } = answer.positions, raw = atob(data), n = rows * cols, width = cols * (cols + 1) - 1, height = rows * (rows + 1) - 1;
@@ -35,8 +35,19 @@ panel({
       image.data[at] = colour[0]; image.data[at + 1] = colour[1]; image.data[at + 2] = colour[2]; image.data[at + 3] = 255;
     }
     ctx.putImageData(image, 0, 0);
+    this.similar.setAttribute("aria-label", "for each of " + n + " patch positions a small map of how similar all others are: " + this.near(rows, cols));
     this.told.textContent = this.rest = "One small map per patch position: its cosine similarity with all others, dark -1, bright 1. A bright spot that sits where the map sits, and bright rows and columns, show that the model learned where things are." +
       (result.positions === "sinusoidal" ? " These positions are fixed sines, not learned." : "");
+  },
+  // How much more alike neighbours are than others, in words.
+  near(rows, cols) {
+    const of = { near: [0, 0], all: [0, 0] }, n = rows * cols;
+    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (i !== j) for (const key of Math.abs(Math.floor(i / cols) - Math.floor(j / cols)) + Math.abs(i % cols - j % cols) === 1 ? ["near", "all"] : ["all"]) {
+      of[key][0] += this.raw.charCodeAt(i * n + j) / 127.5 - 1;
+      of[key][1]++;
+    }
+    const mean = ([total, count]) => (total / (count || 1)).toFixed(2);
+    return "neighbours " + mean(of.near) + " on average, any two " + mean(of.all);
   },
   point(event) {
     if (!this.answer?.positions) return;

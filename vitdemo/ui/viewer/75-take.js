@@ -20,7 +20,7 @@
   }
 
   panel({
-    key: "take", place: 6, live: true, title: "Take it home", line: "The map that is shown as a figure with title, scale and colour bar; everything as numbers; or the whole viewer with its data in one file.",
+    key: "take", place: 6, live: true, title: "Take it home", line: "Save the map as a figure, all maps as numbers, or the whole viewer as one file that works offline.",
     build(sheet) {
       buttons = KINDS_OF_FILE.map(([kind, text]) => make("button", { type: "button", class: "vd-button", text, onclick: () => take(kind) }));
       words = make("p", { role: "status" });

@@ -1,14 +1,19 @@
-// A new value from the server: show it, or say why there is none.
+let latest = null;         // what was to be shown last
+
+// A new value from the server: show it, or say why there is none. Where the input was cleared, its own answer goes, and no other one.
 async function show(value) {
+  if (value?.cleared && !latest?.input) return;
+  latest = value;
+  shown();
   if (!value || !value.picture) {
     result = null;
     $("body").hidden = true;
-    $("message").textContent = value ? value.message : "";
+    $("message").textContent = value?.message ?? "";
     root.dataset.state = value && value.failed ? "failed" : "empty";
     return;
   }
   const next = await Result.of(value);
-  if (props.value !== value && JSON.stringify(props.value) !== JSON.stringify(value)) return;      // a newer one came in meanwhile
+  if (latest !== value) return;                                            // a newer one came in meanwhile
   const again = result !== null, before = result;
   result = next;
   hovered = null;
@@ -27,6 +32,7 @@ async function show(value) {
   buildAnswer();
   renewCompare();
   change({});
+  applyLink();
   const top = root.getBoundingClientRect().top;
   if (again && (top < -200 || top > window.innerHeight - 200)) root.scrollIntoView({ block: "start" });     // a phone: the answer is elsewhere on the page
 }
@@ -36,8 +42,9 @@ buildPanels();
 bindPointer($("main"), () => other.flicker && other.phase && beside() ? beside().result : result);
 bindPointer($("other"), () => beside()?.result ?? result);
 $("wall").addEventListener("click", wallClick);
+$("wall-frame").addEventListener("keydown", wallKey);
 document.addEventListener("keydown", key);
 new ResizeObserver(([entry]) => { if (entry.contentRect.width) { room = entry.contentRect.width; draw(); } }).observe($("panes"));
 drawScale();
 watch("value", () => show(props.value));
-show(props.value);
+begin();
