@@ -114,7 +114,7 @@ def lab(browser, world):
 
 def page(world: dict, shown: str | None) -> str:
     own = [path for path in sorted((front.FOLDER / front.LAB).glob("*.js"))
-           if path.name[:2] in ("00", "05", "40", "41", "42", "50", "51", "52", "99")]
+           if path.name[:2] in ("00", "05", "40", "41", "42", "50", "51", "52", "80", "85", "99")]
     script = "\n".join(path.read_text(encoding="utf-8") for path in [*sorted((front.FOLDER / "shared").glob("*.js")), *own])
     tables = {name: colormaps[name](np.linspace(0, 1, 256), bytes=True)[:, :3].tolist() for name in front.COLOURS}
     script = script.replace('"COLOURS"', json.dumps(tables))

@@ -1,5 +1,7 @@
 """What the owner may switch: defaults at home and on a public host, and values that make no sense."""
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,26 @@ def test_where_minutes_are_limited_for_others_a_run_has_a_clock_and_a_place():
 def test_a_value_that_makes_no_sense_is_named(name, value):
     with pytest.raises(ValueError, match=f"{name} must be a number"):
         settings.read({name: value})
+
+
+SAFE = {"public": True, "zero_gpu": False, "password": "", "root_path": "", "checkpoint": None, "data_folder": None, "heads": 0, "training": True, "max_minutes": 3, "runs_at_once": 1,
+        "queue": 8, "upload_megabytes": 20, "uploads_megabytes": 1000, "models": ("small",), "hub": False, "models_megabytes": 4000, "max_pictures": 2000, "sets_megabytes": 1000,
+        "runs_megabytes": 8000, "keep_hours": 6}
+
+
+def test_on_a_space_every_setting_has_a_bound_that_was_thought_about():
+    read = vars(settings.read({"SPACE_ID": "somebody/vitdemo"}))
+    assert {name: value for name, value in read.items() if not name.endswith(("cache_folder", "runs_folder"))} == SAFE
+
+
+def test_the_readme_s_table_names_every_variable_and_the_program_reads_no_other():
+    source, readme = inspect.getsource(settings), (Path(settings.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    table = set(re.findall(r"`(VITDEMO_[A-Z_]+)`", readme[readme.index("| variable | meaning |"):]))
+    assert table == set(re.findall(r"VITDEMO_[A-Z_]+", source))
+
+
+def test_uploads_have_a_bound_and_a_password_is_taken_as_it_is():
+    read = settings.read({"VITDEMO_UPLOADS_MB": "70", "VITDEMO_PASSWORD": " two  words "})
+    assert (read.uploads_megabytes, read.password) == (70, " two  words ")
+    with pytest.raises(ValueError, match="VITDEMO_UPLOADS_MB must be a number"):
+        settings.read({"VITDEMO_UPLOADS_MB": "0"})

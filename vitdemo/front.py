@@ -31,15 +31,16 @@ def style(name: str = VIEWER) -> str:
 
 
 @cache
-def script(name: str = VIEWER) -> str:
-    """The body of a function of (element, props, server, watch, ...): all parts in order, with the colour maps' tables put in."""
+def script(name: str = VIEWER, *, alone: bool = False) -> str:
+    """The body of a function of (element, props, server, watch, ...): all parts in order, with the colour maps' tables put in; `alone` is
+    without the parts that look after the server, for a file that has none."""
     from matplotlib import colormaps
 
     tables = {name: colormaps[name](np.linspace(0, 1, 256), bytes=True)[:, :3].tolist() for name in COLOURS}
-    return _joined(name, "*.js").replace('"COLOURS"', json.dumps(tables, separators=(",", ":")))
+    return _joined(name, "*.js", without="-server.js" if alone else None).replace('"COLOURS"', json.dumps(tables, separators=(",", ":")))
 
 
-def _joined(name: str, pattern: str) -> str:
-    """The files of what is shared and then of one front end, each in the order of their names."""
-    files = [path for folder in (FOLDER / "shared", FOLDER / name) for path in sorted(folder.glob(pattern))]
+def _joined(name: str, pattern: str, *, without: str | None = None) -> str:
+    """The files of what is shared and then of one front end, each in the order of their names, but those whose names end in `without`."""
+    files = [path for folder in (FOLDER / "shared", FOLDER / name) for path in sorted(folder.glob(pattern)) if not (without and path.name.endswith(without))]
     return "\n".join(path.read_text(encoding="utf-8") for path in files)

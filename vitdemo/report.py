@@ -94,7 +94,7 @@ class _Part(NamedTuple):
 def _page(explanation: Explanation, value: dict[str, Any], held: dict[str, Any], left: list[str]) -> str:
     title = f"{explanation.top(1)[0][0]}, {explanation.top(1)[0][1]:.0%}" if explanation.classes else "What a Vision Transformer looks at"
     return PAGE.substitute(title=_text(title), facts="".join(f"<p>{_text(line)}</p>" for line in _facts(explanation, left)), style=front.style(), light=front.LIGHT, dark=front.DARK,
-                           page=front.page(), script=front.script(), data=_json({"value": value, "answers": held}))
+                           page=front.page(), script=front.script(alone=True), data=_json({"value": value, "answers": held}))
 
 
 def _text(words: str) -> str:

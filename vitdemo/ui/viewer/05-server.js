@@ -1,6 +1,5 @@
 // What is said on this page while the server is away, and when it is back. The answer that is shown stays: it is drawn from what the browser has.
 (() => {
-  if (props.report) return;
   const words = make("span"), close = make("button", { type: "button", class: "vd-button", text: "Close", onclick: () => say("") });
   const reload = make("button", { type: "button", class: "vd-button", text: "Reload the page", onclick: () => location.reload() });
   const notice = make("div", { class: "vd-server", hidden: true }, make("p", { role: "status" }, words), reload, close);
