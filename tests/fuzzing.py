@@ -152,7 +152,7 @@ class Fuzzer:
             status, text = self.answer(sent)
         except httpx.TimeoutException:
             return "no answer within 20 s"
-        except (httpx.ReadError, httpx.WriteError) as error:
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
             return f"the connection ended: {error}"
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError):
             return ""
@@ -166,12 +166,15 @@ class Fuzzer:
         """(status, text) of an answer; of a stream of events, the first part."""
         headers = {"content-type": sent.kind} if sent.kind and sent.body else None
         with self.client.stream(sent.method, self.url + sent.path, content=sent.body, headers=headers) as answer:
-            text = ""
+            text, events = "", "text/event-stream" in answer.headers.get("content-type", "")
+            if events:
+                answer.request.extensions["timeout"]["read"] = 1.0
             try:
                 for part in answer.iter_text():
                     text += part
-                    if len(text) > 3_000_000 or "text/event-stream" in answer.headers.get("content-type", ""):
+                    if len(text) > 3_000_000 or events:
                         break
-            except httpx.RemoteProtocolError:                               # Gradio breaks off the stream of a session that is none
-                pass
+            except (httpx.RemoteProtocolError, httpx.ReadTimeout) as error: # Gradio breaks off the stream of a session that is none
+                if not events:
+                    raise error
             return answer.status_code, text

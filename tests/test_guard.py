@@ -121,8 +121,8 @@ def test_what_the_doors_call_may_raise_anything(broken, caplog, monkeypatch, kin
 
 def test_an_analysis_and_the_documented_endpoint_say_it_too(broken, caplog, monkeypatch, photo):
     url, app = broken
-    for module in ("explore", "gpu"):
-        monkeypatch.setattr(f"vitdemo.ui.{module}.{'payload' if module == 'explore' else 'explain'}", breaks)
+    for module in ("analysis", "gpu"):
+        monkeypatch.setattr(f"vitdemo.ui.{module}.{'payload' if module == 'analysis' else 'explain'}", breaks)
     monkeypatch.setattr("vitdemo.ui.models.Models.get", breaks)
     path = httpx.post(f"{url}gradio_api/upload", files={"files": ("photo.jpg", photo.read_bytes())}, timeout=20).json()[0]
     number = next(number for number, fn in app.blocks.fns.items() if fn.api_name == "explain")
@@ -142,6 +142,6 @@ def test_a_person_reads_it_and_the_page_goes_on(broken, monkeypatch, visit):
     before = tab.locator(".vd-seen").evaluate("canvas => canvas.toDataURL()")
     tab.locator("#vd-examples button").nth(2).click()
     tab.wait_for_function("before => document.querySelector('.vd-seen').toDataURL() !== before", arg=before, timeout=WAIT)
-    monkeypatch.setattr("vitdemo.ui.explore.payload", breaks)
+    monkeypatch.setattr("vitdemo.ui.analysis.payload", breaks)
     tab.locator("#vd-examples button").nth(1).click()
     expect(tab.locator("#vd-viewer")).to_contain_text(SAID)

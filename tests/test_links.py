@@ -15,8 +15,8 @@ from playwright.sync_api import expect
 
 from vitdemo import front, hub
 from vitdemo.runs import Scheduler
-from vitdemo.ui import explore, links
-from vitdemo.ui.explore import Look
+from vitdemo.ui import analysis, links
+from vitdemo.ui.analysis import Look
 from vitdemo.ui.links import Known, Link
 from vitdemo.ui.models import Models
 
@@ -96,19 +96,19 @@ def test_a_link_names_ones_own_runs_only_where_the_browser_knows_them(models):
     asked = links.asked({"query": "model=0123456789abcdef&layer=2", "mine": []}, models)
     own = links.asked({"query": "model=0123456789abcdef&layer=2", "mine": ["0123456789abcdef", 7, None]}, models)
     assert asked == Link(layer=2) and own == Link(model="0123456789abcdef", layer=2)
-    assert explore.look_for(own, models) == (Look(), "")                    # gone since: the model in the box
+    assert analysis.look_for(own, models) == (Look(), "")                    # gone since: the model in the box
     assert links.asked(None, models) == links.asked({"query": 1, "mine": "x"}, models) == Link()
 
 
 def test_a_model_that_is_not_on_this_computer_is_offered_and_not_fetched(models, monkeypatch):
     monkeypatch.setattr(hub, "cached", lambda where: None)
     monkeypatch.setattr(hub, "fetch", lambda *args, **more: pytest.fail("a link fetches nothing"))
-    assert explore.look_for(Link(model="zoo:dino-s16", size=384), models) == (Look(), "zoo:dino-s16")
+    assert analysis.look_for(Link(model="zoo:dino-s16", size=384), models) == (Look(), "zoo:dino-s16")
 
 
 def test_a_size_is_one_that_the_model_has(models):
-    assert explore.look_for(Link(model="recorded", size=48, whole=True), models) == (Look("recorded", 48, True), "")
-    assert explore.look_for(Link(model="recorded", size=47), models) == explore.look_for(Link(model="recorded", size=32), models) == (Look("recorded"), "")
+    assert analysis.look_for(Link(model="recorded", size=48, whole=True), models) == (Look("recorded", 48, True), "")
+    assert analysis.look_for(Link(model="recorded", size=47), models) == analysis.look_for(Link(model="recorded", size=32), models) == (Look("recorded"), "")
 
 
 def test_examples_are_known_by_what_they_show_and_pictures_of_ones_own_have_no_name(tmp_path, photo):

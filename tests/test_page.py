@@ -17,8 +17,8 @@ from vitdemo.explain import explain
 from vitdemo.model import ViT
 from vitdemo.payload import payload
 from vitdemo.runs import RunError, Scheduler, Status
-from vitdemo.ui import explore, viewer, words
-from vitdemo.ui.explore import Look
+from vitdemo.ui import analysis, viewer, words
+from vitdemo.ui.analysis import Look
 from vitdemo.ui.models import Models, describe_box
 from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.run_status import describe as describe_run
@@ -70,25 +70,25 @@ def test_the_crop_is_scaled_with_the_picture_that_travels(tiny):
 @pytest.mark.parametrize("content", [b"", b"text", picture_bytes(coloured("red", 1))[:60], picture_bytes(Image.new("RGBA", (5, 5)))])
 def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, results, tmp_path, content):
     (tmp_path / "x.png").write_bytes(content)
-    value = explore.analyse(str(tmp_path / "x.png"), Look(), models, results)
+    value = analysis.analyse(str(tmp_path / "x.png"), Look(), models, results)
     assert value["failed"] and "picture" not in value and value["message"][0].isupper() and value["message"].endswith(".")
     assert str(tmp_path) not in value["message"] and len(results) == 0
 
 
 def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, results, photo, monkeypatch, caplog):
     monkeypatch.setattr(models, "explain", lambda *_: 1 / 0)
-    value = explore.analyse(str(photo), Look(), models, results)
+    value = analysis.analyse(str(photo), Look(), models, results)
     number = re.search(r"number (\w+) in", value["message"])[1]
     assert "ZeroDivisionError" in caplog.text and number in caplog.text and "division" not in value["message"]
 
 
 def test_an_answer_is_kept_for_later_questions_and_its_key_travels(models, results, photo, tiny):
-    value = explore.analyse(str(photo), Look(), models, results, truth="red")
+    value = analysis.analyse(str(photo), Look(), models, results, truth="red")
     kept = results.get(value["key"]).explanation
     assert value["truth"] == "red" and np.array_equal(kept.attention, explain(photo, tiny).attention)
     small = Results(limit_bytes=1)
-    first, second = (explore.analyse(str(photo), Look(), models, small, stays=stays)["key"] for stays in (True, False))
-    third = explore.analyse(str(photo), Look(), models, small)["key"]
+    first, second = (analysis.analyse(str(photo), Look(), models, small, stays=stays)["key"] for stays in (True, False))
+    third = analysis.analyse(str(photo), Look(), models, small)["key"]
     assert small.get(first) and small.get(third) and len({first, second, third}) == 3
     with pytest.raises(Gone):
         small.get(second)
@@ -96,48 +96,48 @@ def test_an_answer_is_kept_for_later_questions_and_its_key_travels(models, resul
 
 def test_the_model_of_a_run_is_looked_through_and_named(models, results, scheduler, tiny, photo):
     run_id = run_with_model(scheduler, tiny, validation_accuracy=0.625)
-    value = explore.analyse(str(photo), Look(run_id), models, results)
+    value = analysis.analyse(str(photo), Look(run_id), models, results)
     assert "right on 62% of its validation pictures" in value["about"]
     assert models.get(run_id) is models.get(run_id) and models.get(None) is tiny
-    assert value["own_model"] and not explore.analyse(str(photo), Look(), models, results)["own_model"]
+    assert value["own_model"] and not analysis.analyse(str(photo), Look(), models, results)["own_model"]
     assert "right on 81% of its test pictures" in describe_box(checkpoint.Loaded(tiny.model, (), tiny.preprocessing, {"test_accuracy": 0.81}, ""))
 
 
 @pytest.mark.parametrize("run_id", ["0" * 32, "../..", "x", 7, ["a"]])
 def test_the_model_of_a_foreign_or_unknown_run_is_a_sentence(models, results, photo, run_id):
-    assert explore.analyse(str(photo), Look(run_id), models, results)["failed"]
+    assert analysis.analyse(str(photo), Look(run_id), models, results)["failed"]
 
 
 def test_a_run_without_weights_yet_is_a_sentence(models, results, scheduler, tiny, photo):
-    assert explore.analyse(str(photo), Look(scheduler.submit({})), models, results)["message"] == words.RUN_MODEL_GONE
+    assert analysis.analyse(str(photo), Look(scheduler.submit({})), models, results)["message"] == words.RUN_MODEL_GONE
 
 
 @pytest.mark.parametrize("sent", [None, [], {}, {"model": 7, "side": None, "whole": False}, {"model": "box", "side": "9", "whole": False},
                                   {"model": "box", "side": True, "whole": False}, {"model": "box", "side": None, "whole": 1}])
 def test_a_choice_of_a_model_that_the_bar_never_makes_is_a_sentence(sent):
     with pytest.raises(RunError, match="no such model"):
-        explore.look_of(sent)
+        analysis.look_of(sent)
 
 
 def test_a_size_that_is_not_offered_is_a_sentence(models, results, photo):
-    value = explore.analyse(str(photo), Look(side=7777), models, results)
+    value = analysis.analyse(str(photo), Look(side=7777), models, results)
     assert value["failed"] and "7777" in value["message"]
 
 
 def test_the_whole_picture_is_looked_at_in_its_own_shape(models, results, photo):
-    value = explore.analyse(str(photo), Look(whole=True), models, results)
+    value = analysis.analyse(str(photo), Look(whole=True), models, results)
     assert value["cols"] > value["rows"] and value["crop"] == [0, 0, value["height"], value["width"]]
 
 
 def test_a_random_test_picture_comes_with_its_true_label(colour_zip):
     part = data.load_part(colour_zip, "test")
     for seed in range(5):
-        image, label = explore.random_test_picture(part, torch.Generator().manual_seed(seed))
+        image, label = analysis.random_test_picture(part, torch.Generator().manual_seed(seed))
         assert np.abs(np.asarray(image).mean((0, 1)) - COLOURS[label]).max() < 12
 
 
 def test_examples_are_small_credited_and_mostly_of_the_ten_classes():
-    shown = explore.examples()
+    shown = analysis.examples()
     credits = (UI / "examples" / "CREDITS.md").read_text(encoding="utf-8")
     known = set(checkpoint.load().classes)
     inside = [caption for path, caption in shown if not Path(path).name.startswith("out-")]
@@ -177,8 +177,8 @@ def test_the_api_explains_by_the_box_or_by_a_run_and_says_why_not(models, schedu
     generator = torch.Generator().manual_seed(9)
     trained = checkpoint.Loaded(ViT(tiny.config, generator), tiny.classes, tiny.preprocessing, {}, "run")
     run_id = run_with_model(scheduler, trained)
-    box, run = (explore.explain_for_api(str(photo), model, models) for model in ("box", run_id))
-    assert np.allclose(box["attention"], explain(photo, tiny).attention) and explore.explain_for_api(str(photo), "", models) == box
+    box, run = (analysis.explain_for_api(str(photo), model, models) for model in ("box", run_id))
+    assert np.allclose(box["attention"], explain(photo, tiny).attention) and analysis.explain_for_api(str(photo), "", models) == box
     assert np.allclose(run["attention"], explain(photo, models.get(run_id)).attention) and not np.allclose(run["attention"], box["attention"])
     assert np.allclose(np.sum(run["attention"], (2, 3)) + np.sum(run["prefix_attention"], 2), 1, atol=1e-5)
 
@@ -186,14 +186,14 @@ def test_the_api_explains_by_the_box_or_by_a_run_and_says_why_not(models, schedu
 @pytest.mark.parametrize("model", ["0" * 32, "../..", "/etc/passwd", "Box", "x" * 10_000, "a\0b", 7, None, True, ["box"], {"a": 1}])
 def test_a_model_that_is_none_is_a_sentence_for_the_api(models, photo, model):
     with pytest.raises(gr.Error) as refusal:
-        explore.explain_for_api(str(photo), model, models)
+        analysis.explain_for_api(str(photo), model, models)
     text = str(refusal.value.message)
     assert text.endswith(".") and len(text) < 200 and "Error" not in text and "/" not in text
 
 
 def test_no_picture_is_a_sentence_for_the_api(models):
     with pytest.raises(gr.Error, match="Drop, paste or pick"):
-        explore.explain_for_api(None, "box", models)
+        analysis.explain_for_api(None, "box", models)
 
 
 def test_building_the_page_warns_of_nothing_and_can_be_done_twice(tiny, monkeypatch, tmp_path):

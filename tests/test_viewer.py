@@ -18,7 +18,7 @@ from vitdemo.explain import explain
 from vitdemo.faithfulness import occlusion
 from vitdemo.model import ViT
 from vitdemo.surgery import Surgery
-from vitdemo.ui import explore
+from vitdemo.ui import analysis, explore
 from vitdemo.ui.models import Models
 from vitdemo.ui.results import Results
 
@@ -744,14 +744,14 @@ def test_a_result_that_had_to_make_room_asks_for_the_picture_again(look, tiny, m
 
 
 def test_a_hot_corner_is_drawn_and_told_at_its_own_place(look, monkeypatch):
-    real = explore.payload
+    real = analysis.payload
 
     def crafted(explanation, **more):
         attention, rest = np.zeros((3, 2, 3, 5), np.float32), np.zeros((3, 2, 1), np.float32)
         attention[2, 0, 0, 4], attention[2, 1, 2, 0], attention[:2, :, 1, 2] = 1, 1, 1
         return real(replace(explanation, attention=attention, prefix_attention=rest), **more)
 
-    monkeypatch.setattr(explore, "payload", crafted)
+    monkeypatch.setattr(analysis, "payload", crafted)
     tab = bare(look())
     for head, row, col, name in ((1, 0, 4, "upper right"), (2, 2, 0, "lower left")):
         tab.locator(".vd-heads").get_by_role("button", name=f"head {head}").click()

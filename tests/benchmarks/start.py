@@ -73,7 +73,8 @@ def main() -> int:
     bare, ours = [sys.executable, "-c", BARE], [sys.executable, "app.py", "--no-browser", "--port"]
     seconds: dict[str, list[float]] = {"torch, gradio, one button: /": [], "this program: /": [], "this program: /healthz": []}
     for run in range(args.runs + 1):
-        rows = [first_answer(bare, ("/",))["/"], *first_answer(ours, ("/", "/healthz")).values()]
+        alone, own = first_answer(bare, ("/",)), first_answer(ours, ("/", "/healthz"))
+        rows = (alone["/"], own["/"], own["/healthz"])
         for name, value in zip(seconds, rows, strict=True):
             seconds[name] += [value] * (run > 0)                            # the first one reads everything from a cold disk
     print(f"{settings.machine()}, load average {os.getloadavg()[0]:.1f} at the end, n = {args.runs}\n")

@@ -16,6 +16,7 @@ from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
 from vitdemo.ui import about, explore, fair, head, signin, theme, viewer, words
+from vitdemo.ui.analysis import look_of
 from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.fetches import Fetches
@@ -24,7 +25,7 @@ from vitdemo.ui.guard import Page
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.lab import Lab
 from vitdemo.ui.lab_view import LabView
-from vitdemo.ui.models import Models
+from vitdemo.ui.models import EXAMPLES, Models
 
 
 class App(NamedTuple):
@@ -82,7 +83,7 @@ def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tab
         explored = gr.Tabs(selected="explore")
         try:
             asked = event._data if isinstance(event._data, dict) else {}
-            look = explore.look_of({"model": asked.get("run"), "side": None, "whole": False})
+            look = look_of({"model": asked.get("run"), "side": None, "whole": False})
             models.get(look.model)
         except RunError as error:
             return gr.skip(), gr.skip(), explored, viewer.message(str(error), failed=True)
@@ -103,7 +104,7 @@ def launch_settings() -> dict[str, Any]:
     return {
         "theme": theme.theme(), "css": theme.CSS, "max_file_size": f"{owner.upload_megabytes}mb", "show_error": False, "strict_cors": True,
         "ssr_mode": False, "run_history": False, "enable_monitoring": False, "max_threads": 16, "state_session_capacity": 200,
-        "footer_links": [], "share": False, "allowed_paths": [str(explore.EXAMPLES)],         # wherever the program is started from
+        "footer_links": [], "share": False, "allowed_paths": [str(EXAMPLES)],         # wherever the program is started from
         "root_path": owner.root_path or None, "app_kwargs": {"routes": [Route("/healthz", healthy)], "middleware": [Middleware(Gate, uploads)], "openapi_url": None},
         "auth": signin.checker(owner.password) if owner.password else None, "auth_message": words.SIGN_IN,
     }
