@@ -183,7 +183,7 @@ def test_a_loaded_model_does_not_hold_its_file_open(tmp_path, kind):
     ({"preprocessing": Preprocessing(size=12, channels=1, mean=(0.5,), std=(0.5,))}, "1 channels do not fit a model of 3"),
     ({"preprocessing": Preprocessing(size=(12, 13))}, "13 pixels cannot be cut into patches of 4"),
     ({"provenance": {"loss": float("nan")}}, "plain JSON"),
-    ({"provenance": {"model": object()}}, "plain JSON"),
+    pytest.param({"provenance": {"model": object()}}, "plain JSON", id="an object"),
 ], ids=str)
 def test_parts_that_do_not_fit_are_not_saved(tmp_path, options, message):
     with pytest.raises(CheckpointError, match=message):

@@ -80,7 +80,7 @@ PILLOW_WRITES = {"ICO": "icon", "TGA": "TGA", "DDS": "DDS", "JPEG2000": "JPEG 20
     (b"II\xbc\1", "JPEG XR"), (b"v/1\1", "OpenEXR"), (b"#?RADIANCE\n", "HDR"), (DNG, "raw file.*JPEG"), (NIKON, "raw file"), (b"II*\0\x10\0\0\0CR\2\0", "raw file"),
     (b"\0\0\0\x18ftypcrx \0\0\0\1crx isom", "raw file"), (b"FUJIFILMCCD-RAW 0201", "raw file"), (b"\xd7\xcd\xc6\x9a", "WMF"), (b"\1\0\0\0" + bytes(36) + b" EMF", "EMF"),
     (b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", "video"), (b"RIFF\0\0\0\0AVI LIST", "video"), (b"\x1aE\xdf\xa3", "video"), (b"RIFF\0\0\0\0WAVEfmt ", "sound"), (b"ID3\3", "sound"),
-    (gzip.compress(b"<?xml version='1.0'?><SVG/>"), "SVG.*PNG"), (gzip.compress(b"hello"), "unpack it"), (b"\x1f\x8b\x08", "unpack it"), (zipped("a.png"), "unpack it"),
+    (gzip.compress(b"<?xml version='1.0'?><SVG/>", mtime=0), "SVG.*PNG"), (gzip.compress(b"hello", mtime=0), "unpack it"), (b"\x1f\x8b\x08", "unpack it"), (zipped("a.png"), "unpack it"),
     (b"7z\xbc\xaf\x27\x1c", "unpack it"), (b"Rar!\x1a\7\1", "unpack it"), (zipped("[Content_Types].xml"), "office document"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office"),
     (b"\0\5\x16\7\0\2\0\0Mac OS X", "begin with \\._"), (b"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"), (b"MZ\x90\0", "program"),
     (b"[InternetShortcut]\r\nURL=https://example.org", "text and not a picture"), ("\ufeffhello".encode("utf-16-le"), "text and not a picture"),
