@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
-if os.environ.get("SPACES_ZERO_GPU"):                             # a Space that lends a GPU; there it must come before torch
+if os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true"):          # a Space that lends a GPU; there it must come before torch
     import spaces  # noqa: F401
 
 

@@ -20,8 +20,8 @@ def breaks(*given):
 
 
 @pytest.fixture(scope="module")
-def broken(colour_zip, tmp_path_factory):
-    """(address, App) of a page of its own, in which things may be broken."""
+def broken(page, colour_zip, tmp_path_factory):
+    """(address, App) of a page of its own, in which things may be broken; the shared page, which `visit` needs, keeps its environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VITDEMO_DATA", str(colour_zip.parent))
         patch.setenv("VITDEMO_RUNS", str(tmp_path_factory.mktemp("runs")))
