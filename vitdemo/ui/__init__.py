@@ -1,31 +1,27 @@
-"""The page: `build_app` puts the tabs together, `launch_settings` says how it is served."""
+"""The page: `build_app` puts the tabs together, `launch_settings` (`serving.py`) says how it is served."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
-from gradio.utils import get_upload_folder
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from vitdemo import data, hub, loading, repository, settings
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
-from vitdemo.ui import about, explore, fair, head, signin, theme, viewer, words
+from vitdemo.ui import about, explore, fair, head, viewer, words
 from vitdemo.ui.analysis import look_of
 from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.fetches import Fetches
-from vitdemo.ui.gate import Gate, Uploads
 from vitdemo.ui.guard import Page
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.lab import Lab
 from vitdemo.ui.lab_view import LabView
-from vitdemo.ui.models import EXAMPLES, Models
+from vitdemo.ui.models import Models
+from vitdemo.ui.serving import launch_settings
+
+__all__ = ["App", "build_app", "launch_settings"]
 
 
 class App(NamedTuple):
@@ -90,21 +86,3 @@ def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tab
         return look, {"model": look.model}, explored, parts.beside_box(path, look)
 
     view.select(look_into, parts.picture, [parts.look, parts.bar, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)
-
-
-async def healthy(request: Request) -> JSONResponse:
-    """The answer to `GET /healthz`, for whoever looks after the host: served once the model is loaded, with or without a password."""
-    return JSONResponse({"status": "ok"})
-
-
-def launch_settings() -> dict[str, Any]:
-    """Arguments of `launch` that keep a page safe on any host; gathered here so that tests launch what users get."""
-    owner = settings.read()
-    uploads = Uploads(Path(get_upload_folder()), owner.uploads_megabytes * 10**6)
-    return {
-        "theme": theme.theme(), "css": theme.CSS, "max_file_size": f"{owner.upload_megabytes}mb", "show_error": False, "strict_cors": True,
-        "ssr_mode": False, "run_history": False, "enable_monitoring": False, "max_threads": 16, "state_session_capacity": 200,
-        "footer_links": [], "share": False, "allowed_paths": [str(EXAMPLES)],         # wherever the program is started from
-        "root_path": owner.root_path or None, "app_kwargs": {"routes": [Route("/healthz", healthy)], "middleware": [Middleware(Gate, uploads)], "openapi_url": None},
-        "auth": signin.checker(owner.password) if owner.password else None, "auth_message": words.SIGN_IN,
-    }

@@ -19,9 +19,11 @@ from starlette.responses import PlainTextResponse
 
 from vitdemo.ui import words
 
+STATE = re.compile(rb"(^|&)(?i:deep_link)=")     # Gradio keeps what a visitor looks at as a file, and gives it to whoever has its name
+DEEP_LINK = re.compile(r"/gradio_api/deep_link/?$")
 ELSEWHERE = re.compile(r"/gradio_api/file[=/]\s*https?:", re.IGNORECASE)
 UPLOAD = re.compile(r"/gradio_api/upload/?$")
-MESSAGE = 8 * 10**6                             # bytes of a request that is no upload
+MESSAGE = 16 * 10**6                            # bytes of a request that is no upload: the lab takes pictures of 12 million letters
 KEEP = 3600                                     # seconds after which no upload is left
 YOUNG = 60                                      # seconds for which nothing gives way: it may be on its way
 
@@ -61,6 +63,11 @@ class Uploads:
             with self._lock:
                 del self._coming[mine]
 
+    def tidy(self, kept: Collection[str]) -> None:
+        """Delete what is older than KEEP, but what is `kept`, and keep within the limit."""
+        with self._lock:
+            self._make(self._limit, kept)
+
     def _make(self, limit: int, kept: Collection[str]) -> bool:
         """Delete what is older than KEEP, and then the oldest until at most `limit` bytes are left; whether that could be done."""
         files, now = list(_files(self._folder)), time.time()
@@ -83,7 +90,7 @@ class Gate:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        refusal = refused(scope["path"], scope["method"], headers := Headers(scope=scope))
+        refusal = refused(scope["path"], scope["method"], headers := Headers(scope=scope), scope.get("query_string", b""))
         if refusal:
             return await PlainTextResponse(refusal.sentence, status_code=refusal.status)(scope, receive, send)
         if scope["method"] != "POST" or not UPLOAD.search(scope["path"]):
@@ -99,8 +106,10 @@ class Gate:
             room.__exit__(None, None, None)
 
 
-def refused(path: str, method: str, headers: Headers) -> Refusal | None:
+def refused(path: str, method: str, headers: Headers, query: bytes = b"") -> Refusal | None:
     """Why a request is answered without being read; None where it is read."""
+    if DEEP_LINK.search(path) or STATE.search(query):
+        return Refusal(404, words.NO_STATE)
     if ELSEWHERE.search(path):
         return Refusal(404, words.ELSEWHERE)
     if method not in ("POST", "PUT", "PATCH", "DELETE"):

@@ -21,6 +21,7 @@ NO_SUCH_MODEL = "There is no such model: give \"box\" or the id of a training ru
 UNEXPECTED = "Something unexpected went wrong (number {number} in the server's log): please try another picture."
 
 SIGN_IN = "This page has a password. Type any name, and the password that you were given."
+NO_STATE = "A view is not kept under an address: use \"Copy link to this view\"."
 ELSEWHERE = "Nothing is fetched from elsewhere."
 NO_LENGTH = "The request does not say how long it is."
 TOO_LONG = "The request is too long."
