@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def start(tmp_path, *arguments: str, **environment: str) -> subprocess.Popen:
-    env = {k: v for k, v in os.environ.items() if k != "GRADIO_TEMP_DIR"} | {"TMPDIR": str(tmp_path), "VITDEMO_CACHE": str(tmp_path / "cache")} | environment
+    own = {"TMPDIR": str(tmp_path), "VITDEMO_CACHE": str(tmp_path / "cache"), "VITDEMO_RUNS": str(tmp_path / "cache" / "runs")}
+    env = {k: v for k, v in os.environ.items() if k != "GRADIO_TEMP_DIR"} | own | environment
     return subprocess.Popen([sys.executable, "app.py", "--no-browser", *arguments], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

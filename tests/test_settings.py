@@ -62,7 +62,7 @@ def test_a_value_that_makes_no_sense_is_named(name, value):
 
 
 SAFE = {"public": True, "zero_gpu": False, "password": "", "root_path": "", "checkpoint": None, "data_folder": None, "heads": 0, "training": True, "max_minutes": 3, "runs_at_once": 1,
-        "queue": 8, "upload_megabytes": 20, "uploads_megabytes": 1000, "models": ("small",), "hub": False, "models_megabytes": 4000, "max_pictures": 2000, "sets_megabytes": 1000,
+        "queue": 8, "upload_megabytes": 20, "uploads_megabytes": 1000, "models": ("small",), "hub": False, "megapixels": 40.0, "models_megabytes": 4000, "max_pictures": 2000, "sets_megabytes": 1000,
         "runs_megabytes": 8000, "keep_hours": 6}
 
 
@@ -82,3 +82,20 @@ def test_uploads_have_a_bound_and_a_password_is_taken_as_it_is():
     assert (read.uploads_megabytes, read.password) == (70, " two  words ")
     with pytest.raises(ValueError, match="VITDEMO_UPLOADS_MB must be a number"):
         settings.read({"VITDEMO_UPLOADS_MB": "0"})
+
+
+def test_the_owner_says_how_large_a_picture_may_be(monkeypatch):
+    import io
+
+    from PIL import Image
+
+    from vitdemo.images import PictureError, open_picture
+
+    picture = io.BytesIO()
+    Image.new("RGB", (500, 400)).save(picture, "PNG")
+    assert settings.read({}).megapixels == 40 and settings.most_pixels({"VITDEMO_MEGAPIXELS": "0.2"}) == 200_000 and open_picture(picture.getvalue())
+    monkeypatch.setenv("VITDEMO_MEGAPIXELS", "0.1")
+    with pytest.raises(PictureError, match="at most 0.1 megapixels"):
+        open_picture(picture.getvalue())
+    with pytest.raises(ValueError, match="VITDEMO_MEGAPIXELS must be a number from 0.1 to 170"):
+        settings.read({"VITDEMO_MEGAPIXELS": "1000"})

@@ -13,12 +13,11 @@ import torch
 from PIL import Image, ImageChops, ImageCms
 from torch import Tensor
 
-from vitdemo import formats
+from vitdemo import formats, settings
 from vitdemo.config import Preprocessing
 from vitdemo.formats import PictureError
 from vitdemo.geometry import Edges, Geometry, centred, whole_size
 
-MAX_PIXELS = 40_000_000
 JPEG_PIXELS = 3                                 # a JPEG may have so many times the pixels: it is reduced while it is decoded
 MAX_SCANS = 200                                 # of a progressive JPEG (real ones have about ten): each one costs a pass over all pixels
 SLOW_PIXELS = 2_000_000                         # of the rare files that Pillow decodes in Python: some seconds
@@ -27,6 +26,7 @@ THINNEST = 200                                  # a longer side may be so many t
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
 
 TURNS = dict(zip(range(2, 9), map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2))))    # EXIF orientation -> what makes the stored pixels upright
+
 
 class Picture(NamedTuple):
     """An opened picture: RGB, upright, sRGB."""
@@ -44,10 +44,12 @@ class Input(NamedTuple):
     geometry: Geometry
 
 
-def open_picture(source: Any, *, max_pixels: int = MAX_PIXELS, enough: int = 0) -> Picture:
-    """Open a path, bytes, a binary file or a PIL image. Raises PictureError, and nothing else, for what is no usable picture. `enough`: a
-    JPEG may be reduced while it is decoded as long as its shorter side keeps so many pixels, which takes a fraction of the time.
-    Nothing of Pillow's or Python's process-wide state is changed, so threads may open pictures side by side."""
+def open_picture(source: Any, *, max_pixels: int | None = None, enough: int = 0) -> Picture:
+    """Open a path, bytes, a binary file or a PIL image. Raises PictureError, and nothing else, for what is no usable picture. Without
+    `max_pixels` the owner's setting holds (`vitdemo.settings`). `enough`: a JPEG may be reduced while it is decoded as long as its shorter
+    side keeps so many pixels, which takes a fraction of the time. Nothing of Pillow's or Python's process-wide state is changed, so threads
+    may open pictures side by side."""
+    max_pixels = max_pixels or settings.most_pixels()
     try:
         if isinstance(source, Image.Image):
             _refuse_size(*source.size, max_pixels)

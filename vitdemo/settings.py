@@ -30,6 +30,7 @@ class Settings:
     queue: int                      # VITDEMO_QUEUE: how many runs may wait
     upload_megabytes: int           # VITDEMO_UPLOAD_MB: the largest file a visitor may upload, a checkpoint included
     uploads_megabytes: int          # VITDEMO_UPLOADS_MB: all that is uploaded within an hour, of all visitors together
+    megapixels: float               # VITDEMO_MEGAPIXELS: the largest picture that is opened
     models: tuple[str, ...]         # VITDEMO_MODELS: the published models that may be asked for: names, "all", "small" (SMALL_MEGABYTES)
     hub: bool                       # VITDEMO_HUB: whether any other model of a hub may be asked for by its name; never on a public host
     models_megabytes: int           # VITDEMO_MODELS_MB: models in memory, all together
@@ -75,6 +76,7 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         queue=int(_number(env, "VITDEMO_QUEUE", 8, 0, 1000)),
         upload_megabytes=int(_number(env, "VITDEMO_UPLOAD_MB", 20 if public else 2000, 1, 10_000)),
         uploads_megabytes=int(_number(env, "VITDEMO_UPLOADS_MB", 1000 if public else 10_000, 1, 10_000_000)),
+        megapixels=_megapixels(env),
         models=_names(env, "VITDEMO_MODELS", "small" if public else "all"),
         hub=_number(env, "VITDEMO_HUB", 1, 0, 1) == 1 and not public,
         models_megabytes=int(_number(env, "VITDEMO_MODELS_MB", 4000, 1, 10_000_000)),
@@ -83,6 +85,11 @@ def read(environment: dict[str, str] | None = None) -> Settings:
         runs_megabytes=int(_number(env, "VITDEMO_RUNS_MB", 8000 if public else 0, 0, 10_000_000)),
         keep_hours=_number(env, "VITDEMO_KEEP_HOURS", 6 if public else 0, 0, 100_000),
     )
+
+
+def most_pixels(environment: dict[str, str] | None = None) -> int:
+    """Pixels of the largest picture that is opened: read for every picture, so nothing else is."""
+    return round(_megapixels(os.environ if environment is None else environment) * 10**6)
 
 
 def device(environment: dict[str, str] | None = None) -> str:
@@ -153,6 +160,10 @@ def _quota_v1() -> float:
     if quota < 0:
         raise ValueError("no quota")
     return quota / int((folder / "cpu.cfs_period_us").read_text())
+
+
+def _megapixels(env: dict[str, str]) -> float:
+    return _number(env, "VITDEMO_MEGAPIXELS", 40, 0.1, 170)                 # beyond that Pillow itself refuses
 
 
 def _path(env: dict[str, str], name: str) -> Path | None:
