@@ -2,7 +2,7 @@
 
 import base64
 
-from conftest import coloured, picture_bytes, upload
+from conftest import coloured, drawn, picture_bytes, upload
 from playwright.sync_api import expect
 
 DROP = """([where, files, words]) => {
@@ -23,6 +23,7 @@ def dropped(tab, where: str, *files: tuple[str, str, bytes], words: str = "") ->
 def test_a_file_that_the_browser_cannot_show_is_analysed_and_no_broken_picture_is_seen(visit):
     tab = visit()
     photo, remark, message = tab.locator("#vd-picture img"), tab.locator("#vd-picture [role=status]"), tab.locator(".vd-message")
+    opening = drawn(tab, ".vd-seen")
     tiff, png = ("a.tif", "image/tiff", picture_bytes(coloured("red", 1), "TIFF")), ("b.png", "image/png", picture_bytes(coloured("blue", 1)))
     upload(tab, "a.tif", tiff[2], "image/tiff")
     expect(remark).to_have_text("Your browser cannot show this file here.")
@@ -36,6 +37,7 @@ def test_a_file_that_the_browser_cannot_show_is_analysed_and_no_broken_picture_i
     tab.locator("#vd-examples button").first.click()
     expect(photo).to_be_visible()
     expect(remark).to_be_hidden()
+    tab.wait_for_function("cat => document.querySelector('.vd-seen').toDataURL() === cat", arg=opening)             # else its answer would follow
     assert dropped(tab, "#vd-picture", words="https://example.org/cat.png")
     expect(message).to_contain_text("a link or text and not a picture")
     assert dropped(tab, "#vd-picture", ("photo.heic", "", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"))
