@@ -8,7 +8,10 @@ import sys
 import tempfile
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
-if os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true"):          # a Space that lends a GPU; there it must come before torch
+
+from vitdemo import settings  # knows no torch
+
+if settings.lends(os.environ):                                    # a Space that lends a GPU; there the lender comes before torch
     import spaces  # noqa: F401
 
 
@@ -48,7 +51,7 @@ def serve(args: argparse.Namespace) -> int:
     """Build the page and answer until somebody ends the program."""
     import torch
 
-    from vitdemo import loading, settings
+    from vitdemo import loading
     from vitdemo.ui import build_app, launch_settings
 
     try:

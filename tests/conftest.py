@@ -28,6 +28,7 @@ torch.set_num_threads(1)
 
 SHARED_DATA = os.environ.get("VITDEMO_DATA")    # as it was; the running page of the tests has a folder of its own
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]               # for tests of the camera
 WAIT = 20_000                                   # ms a browser is given for anything: other programs may be at work
 expect.set_options(timeout=WAIT)
 COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
@@ -165,12 +166,19 @@ def page(tiny, colour_zip, tmp_path_factory):
     os.environ.update(before)
 
 
-@pytest.fixture(scope="module")
-def browser(chromium):
+@contextmanager
+def driving(chromium: str, *flags: str):
+    """A Chromium that tests drive, started with `flags` besides."""
     with sync_playwright() as play:
-        engine = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        engine = play.chromium.launch(executable_path=chromium, args=[*FLAGS, *flags])
         yield engine
         engine.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with driving(chromium) as engine:
+        yield engine
 
 
 def watched(context) -> Page:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import axe_playwright_python
 import pytest
-from conftest import FLAGS, coloured, drawn, picture_bytes, serving, upload, watched
-from playwright.sync_api import Page, expect, sync_playwright
+from conftest import CAMERA, coloured, drawn, driving, picture_bytes, serving, upload, watched
+from playwright.sync_api import Page, expect
 
 from vitdemo.ui.offers import Measurement, Offers
 
-CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "rules": {"target-size": {"enabled": True}},
          "resultTypes": ["violations"], "preload": False}
@@ -54,10 +53,8 @@ CHECK = """(narrow) => {
 
 @pytest.fixture(scope="module")
 def browser(chromium):
-    with sync_playwright() as play:
-        engine = play.chromium.launch(executable_path=chromium, args=[*FLAGS, *CAMERA])
+    with driving(chromium, *CAMERA) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture(scope="module")
@@ -120,26 +117,19 @@ def curves(i: int) -> dict:
             "accuracy": [[s, s, 0.1 + 0.006 * s + 0.05 * i] for s in range(0, 60, 20)]}
 
 
-def explore(tab: Page) -> Iterator[str]:
-    """The Explore tab's states, by name, one after the other."""
+def leave(tab: Page) -> None:
+    """Close the tab, whatever it was still asking for."""
+    tab.unroute_all(behavior="ignoreErrors")
+    tab.context.close()
+
+
+def choose_kind(tab: Page, name: str) -> None:
+    tab.locator(f".vd-kinds button[data-kind='{name}']").click()
+
+
+def explore_sheets(tab: Page) -> Iterator[str]:
+    """The sheets under the picture, and the twin beside it."""
     sheet = lambda title: tab.locator(".vd-tabs").get_by_role("tab", name=title).click()
-    kind = lambda name: tab.locator(f".vd-kinds button[data-kind='{name}']").click()
-    expect(tab.locator(".vd-verdict")).not_to_be_empty()
-    for part in ("vd-about-kind", "vd-names", "vm-about"):
-        tab.locator(f".{part} > summary").click()
-    yield "loaded"
-    far = tab.locator("#vm-models optgroup[label='To download'] option").first
-    if far.count():
-        tab.locator("#vm-models").select_option(far.get_attribute("value"))
-        expect(tab.locator(".vm-wait")).to_be_visible()
-        yield "model to download"
-    tab.locator("#vm-models").select_option("file")
-    expect(tab.get_by_role("button", name="Choose a file")).to_be_visible()
-    yield "own file"
-    if tab.locator("#vm-models option[value=repository]").count():
-        tab.locator("#vm-models").select_option("repository")
-        yield "repository"
-    tab.get_by_role("button", name="Not now").click()
     tab.locator(".vd-try").click()
     expect(tab.locator(".vd-judgement")).to_be_visible()
     yield "test"
@@ -164,19 +154,46 @@ def explore(tab: Page) -> Iterator[str]:
     tab.locator(".vd-compare").select_option("twin")
     expect(tab.locator(".vd-second figcaption")).to_contain_text("twin")
     yield "take and twin"
+
+
+def explore_kinds(tab: Page) -> Iterator[str]:
+    """The kinds of maps, two pictures in turn."""
     tab.locator(".vd-flicker").check()
-    kind("relevance")
+    choose_kind(tab, "relevance")
     tab.locator(".vd-klass-two").select_option(index=2)
     yield "flicker and relevance"
-    kind("rollout")
+    choose_kind(tab, "rollout")
     yield "rollout"
-    kind("similarity")
+    choose_kind(tab, "similarity")
     yield "similarity"
-    kind("colours")
+    choose_kind(tab, "colours")
     yield "colours"
-    kind("norms")
+    choose_kind(tab, "norms")
     yield "norms"
-    kind("attention")
+
+
+def explore(tab: Page) -> Iterator[str]:
+    """The Explore tab's states, by name, one after the other."""
+    expect(tab.locator(".vd-verdict")).not_to_be_empty()
+    expect(tab.locator("#vd-examples button.thumbnail-item[aria-label^='Example']")).to_have_count(tab.locator("#vd-examples button.thumbnail-item").count())
+    for part in ("vd-about-kind", "vd-names", "vm-about"):
+        tab.locator(f".{part} > summary").click()
+    yield "loaded"
+    far = tab.locator("#vm-models optgroup[label='To download'] option").first
+    if far.count():
+        tab.locator("#vm-models").select_option(far.get_attribute("value"))
+        expect(tab.locator(".vm-wait")).to_be_visible()
+        yield "model to download"
+    tab.locator("#vm-models").select_option("file")
+    expect(tab.get_by_role("button", name="Choose a file")).to_be_visible()
+    yield "own file"
+    if tab.locator("#vm-models option[value=repository]").count():
+        tab.locator("#vm-models").select_option("repository")
+        yield "repository"
+    tab.get_by_role("button", name="Not now").click()
+    yield from explore_sheets(tab)
+    yield from explore_kinds(tab)
+    choose_kind(tab, "attention")
     upload(tab, "notes.txt", b"no picture", "text/plain")
     expect(tab.locator(".vd-message")).not_to_be_empty()
     yield "failed"
@@ -280,7 +297,7 @@ def test_on_a_desk_no_state_of_any_tab_has_a_fault_and_canvases_follow_the_schem
     tab.emulate_media(color_scheme="dark")
     expect(tab.locator("body.dark")).to_have_count(1)
     tab.wait_for_function("(light) => document.querySelector('.vl-track-canvas').toDataURL() !== light", arg=light)
-    tab.context.close()
+    leave(tab)
 
 
 def test_on_a_phone_in_the_dark_nothing_is_too_small_too_wide_or_without_words_and_nothing_moves_by_itself(browser, served):
@@ -304,7 +321,7 @@ def test_on_a_phone_in_the_dark_nothing_is_too_small_too_wide_or_without_words_a
         tab.get_by_role("tab", name=place).click()
         found[f"{place}, 320 px"] = tab.evaluate(CHECK, True)
     assert {name: list_ for name, list_ in found.items() if list_} == {} and tab.complaints == []
-    tab.context.close()
+    leave(tab)
 
 
 def test_the_keyboard_reaches_everything_sees_where_it_is_and_closes_what_it_opened(browser, served):
@@ -356,4 +373,4 @@ def test_the_keyboard_reaches_everything_sees_where_it_is_and_closes_what_it_ope
     tab.keyboard.press("Escape")
     expect(tab.locator("#vm-models")).to_be_focused()
     assert tab.locator(".vm-wait").is_hidden() and tab.complaints == []
-    tab.context.close()
+    leave(tab)

@@ -6,23 +6,20 @@ import re
 import zipfile
 
 import pytest
-from conftest import COLOURS, FLAGS, coloured, picture_bytes, watched
-from playwright.sync_api import Page, expect, sync_playwright
+from conftest import CAMERA, COLOURS, coloured, driving, picture_bytes, watched
+from playwright.sync_api import Page, expect
 
 from vitdemo import checkpoint
 from vitdemo.plan import plan
 from vitdemo.ui.offers import Offers
 
-CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 HOSTILE = "<img src=x onerror=window.hit=1>"
 
 
 @pytest.fixture(scope="module")
 def browser(chromium):
-    with sync_playwright() as play:
-        engine = play.chromium.launch(executable_path=chromium, args=[*FLAGS, *CAMERA])
+    with driving(chromium, *CAMERA) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture(scope="module")

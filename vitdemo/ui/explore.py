@@ -39,12 +39,7 @@ class Handlers:
     def __init__(self, models: Models, results: Results):
         self.shown = examples()
         self._models, self._results = models, results
-        self._first = self._analysed(self.shown[0][0], Look(), stays=True) if self.shown else viewer.message()
-
-    @property
-    def first(self) -> dict[str, Any]:
-        """The viewer's value that the page opens with."""
-        return self._first
+        self.first = self._analysed(self.shown[0][0], Look(), stays=True) if self.shown else viewer.message()      # what the page opens with
 
     def picture(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: an answer for the input; a cleared one takes its own answer along, also one that was on its way."""
