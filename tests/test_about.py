@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from vitdemo.ui import about, desk, words
+from vitdemo import words
+from vitdemo.ui import about, desk
 from vitdemo.unpacking import SHORT
 
 UI = Path(about.__file__).parent

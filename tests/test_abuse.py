@@ -20,7 +20,8 @@ from gradio.utils import get_upload_folder
 from PIL.PngImagePlugin import PngInfo
 from test_api import image_value
 
-from vitdemo.ui import gate, words
+from vitdemo import words
+from vitdemo.ui import gate
 from vitdemo.ui.serving import tidying
 from vitdemo.ui.upload import UploadedImage
 

@@ -7,9 +7,8 @@ import pytest
 from conftest import cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
 from playwright.sync_api import expect
 
-from vitdemo import checkpoint
+from vitdemo import checkpoint, words
 from vitdemo.explain import explain
-from vitdemo.ui import words
 
 
 def test_the_page_answers_before_it_is_asked_and_asks_nobody_else(visit, page):

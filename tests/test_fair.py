@@ -8,8 +8,9 @@ import pytest
 from conftest import coloured, picture_bytes, upload
 from playwright.sync_api import expect
 
+from vitdemo import words
 from vitdemo.explain import explain
-from vitdemo.ui import explore, fair, words
+from vitdemo.ui import explore, fair
 from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.slots import OF_ONE, Busy, Slots
 

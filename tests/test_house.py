@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "loading": {"checkpoint", "hub", "repository", "settings", "zoo"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
     "explain": {"attention", "checkpoint", "config", "geometry", "images", "looking", "model"}, "payload": {"config", "explain", "geometry"},
-    "answers": {"checkpoint", "embedding", "explain", "faithfulness", "features", "payload"}, "front": set(), "archive": {"images"}, "class_folders": {"archive", "config", "images"},
+    "answers": {"checkpoint", "embedding", "explain", "faithfulness", "features", "payload"}, "words": set(), "front": {"words"}, "archive": {"images"}, "class_folders": {"archive", "config", "images"},
     "unpacking": {"archive", "class_folders", "images"}, "picturesets": {"archive", "atomic", "class_folders", "images", "unpacking"},
     "downloads": {"archive", "class_folders", "settings", "transfer"}, "data": {"archive", "atomic", "class_folders", "downloads", "settings"},
     "figures": set(), "report": {"answers", "explain", "front", "payload"}, "takehome": {"answers", "explain", "figures", "filenames", "payload", "report"},

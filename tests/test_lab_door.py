@@ -18,7 +18,7 @@ from lab_visitor import UNKNOWN, Visitor, uploaded
 from gradio.utils import get_upload_folder
 from PIL import Image
 
-from vitdemo import checkpoint, filmstrip, mistakes, settings
+from vitdemo import checkpoint, filmstrip, mistakes, settings, words
 from vitdemo.cnn import vit_parameters
 from vitdemo.config import TrainConfig
 from vitdemo.data import Split
@@ -28,7 +28,7 @@ from vitdemo.model import ViT
 from vitdemo.plan import EXPLAINED, plan
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.trainer import carry_out
-from vitdemo.ui import catalogue, models, room, words
+from vitdemo.ui import catalogue, models, room
 from vitdemo.ui.following import thinned
 from vitdemo.ui.reach import title_of
 from vitdemo.ui.slots import Slots

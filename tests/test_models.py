@@ -9,10 +9,10 @@ import pytest
 import torch
 from conftest import COLOURS, seeded
 
-from vitdemo import checkpoint, hub, loading, settings, zoo
+from vitdemo import checkpoint, hub, loading, settings, words, zoo
 from vitdemo.explain import explain
 from vitdemo.runs import RunError, Scheduler
-from vitdemo.ui import stock, words
+from vitdemo.ui import stock
 from vitdemo.ui.models import BOX, RECORDED, Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Gone, Results

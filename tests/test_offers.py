@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from lab_visitor import UNKNOWN, Visitor
 
+from vitdemo import words
 from vitdemo.presets import LEARNED, PRESETS, expected
-from vitdemo.ui import offers, words
+from vitdemo.ui import offers
 from vitdemo.ui.offers import Offers
 from vitdemo.ui.orders import order
 from vitdemo.ui.reach import Reach

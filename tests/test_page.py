@@ -12,12 +12,12 @@ import torch
 from conftest import COLOURS, coloured, picture_bytes
 from PIL import Image
 
-from vitdemo import checkpoint, data, settings
+from vitdemo import checkpoint, data, settings, words
 from vitdemo.explain import explain
 from vitdemo.model import ViT
 from vitdemo.payload import payload
 from vitdemo.runs import RunError, Scheduler, Status
-from vitdemo.ui import analysis, viewer, words
+from vitdemo.ui import analysis, viewer
 from vitdemo.ui.analysis import Look
 from vitdemo.ui.models import Models, describe_box
 from vitdemo.ui.results import Gone, Results

@@ -12,9 +12,8 @@ from gradio.utils import get_upload_folder
 from lab_visitor import UNKNOWN, Visitor, uploaded
 from PIL import Image
 
-from vitdemo import data, races, settings
+from vitdemo import data, races, settings, words
 from vitdemo.ui.offers import Measurement
-from vitdemo.ui import words
 
 
 @pytest.fixture

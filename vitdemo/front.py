@@ -4,11 +4,15 @@ Each front end is a folder of `ui/` (the viewer, the training lab) with a page.h
 stands in `ui/shared/` and is joined before.
 """
 
+import html
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from vitdemo import words
 
 FOLDER = Path(__file__).resolve().parent / "ui"
 VIEWER, LAB, MODEL = "viewer", "lab_front", "model_front"
@@ -21,9 +25,15 @@ DARK = ("--vd-accent: #93c5fd; --vd-on-accent: #0a0a0a; --vd-warn: #fbbf24; --vd
         "--vd-c5: #e29ac8; --vd-c6: #f0e442; --vd-edge: #8f8f8f; --vd-ink: #ffffff; --vd-paper: #000000;")
 
 
+def words_of(name: str) -> dict[str, object]:
+    """The words of a front end by name, those of all front ends among them."""
+    return {**words.FRONT["shared"], **words.FRONT[name]}
+
+
 def page(name: str = VIEWER) -> str:
-    """The HTML that the script fills; it holds nothing that was sent."""
-    return (FOLDER / name / "page.html").read_text(encoding="utf-8")
+    """The HTML that the script fills, its words put in where it says [[name]]; it holds nothing that was sent."""
+    known = words_of(name)
+    return re.sub(r"\[\[(\w+)]]", lambda found: html.escape(str(known[found[1]])), (FOLDER / name / "page.html").read_text(encoding="utf-8"))
 
 
 def style(name: str = VIEWER) -> str:
@@ -32,12 +42,13 @@ def style(name: str = VIEWER) -> str:
 
 @cache
 def script(name: str = VIEWER, *, alone: bool = False) -> str:
-    """The body of a function of (element, props, server, watch, ...): all parts in order, with the colour maps' tables put in; `alone` is
-    without the parts that look after the server, for a file that has none."""
+    """The body of a function of (element, props, server, watch, ...): all parts in order, with the colour maps' tables and the words put in;
+    `alone` is without the parts that look after the server, for a file that has none."""
     from matplotlib import colormaps
 
     tables = {name: colormaps[name](np.linspace(0, 1, 256), bytes=True)[:, :3].tolist() for name in COLOURS}
-    return _joined(name, "*.js", without="-server.js" if alone else None).replace('"COLOURS"', json.dumps(tables, separators=(",", ":")))
+    joined = _joined(name, "*.js", without="-server.js" if alone else None)
+    return joined.replace('"COLOURS"', json.dumps(tables, separators=(",", ":"))).replace('"SAID"', json.dumps(words_of(name)))
 
 
 def _joined(name: str, pattern: str, *, without: str | None = None) -> str:

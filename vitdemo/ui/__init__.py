@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from vitdemo import data, hub, loading, repository, settings
+from vitdemo import data, hub, loading, repository, settings, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
-from vitdemo.ui import about, explore, fair, head, viewer, words
+from vitdemo.ui import about, explore, fair, head, viewer
 from vitdemo.ui.analysis import look_of
 from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore

@@ -6,9 +6,8 @@ import gradio as gr
 import torch
 
 import vitdemo
-from vitdemo import settings
+from vitdemo import settings, words
 from vitdemo.checkpoint import Loaded
-from vitdemo.ui import words
 from vitdemo.ui.desk import LONGEST_SIDE
 from vitdemo.unpacking import SHORT
 

@@ -7,13 +7,13 @@ import gradio as gr
 import torch
 from PIL import Image
 
-from vitdemo import data, looking
+from vitdemo import data, looking, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.film import pixels
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
-from vitdemo.ui import fields, links, viewer, words
+from vitdemo.ui import fields, links, viewer
 from vitdemo.ui.models import BOX, EXAMPLES, Models
 from vitdemo.ui.results import Results
 

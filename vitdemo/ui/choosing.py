@@ -9,10 +9,10 @@ import logging
 import threading
 from typing import Any
 
-from vitdemo import looking, zoo
+from vitdemo import looking, words, zoo
 from vitdemo.checkpoint import Loaded
 from vitdemo.runs import RunError
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.fetches import Fetches
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.handover import Handover

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vitdemo import attention, filenames, filmstrip, mistakes
+from vitdemo import attention, filenames, filmstrip, mistakes, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import reader_name
 from vitdemo.film import pixels
 from vitdemo.images import normalise
 from vitdemo.payload import data_url
 from vitdemo.runs import RunFolder
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach, title_of
 

@@ -5,11 +5,11 @@ import io
 
 from PIL import Image
 
-from vitdemo import settings
+from vitdemo import settings, words
 from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.runs import RunError
-from vitdemo.ui import catalogue, fields, words
+from vitdemo.ui import catalogue, fields
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import EXAMPLES, RECORDED
 from vitdemo.ui.orders import order, told

@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from vitdemo import data, settings
+from vitdemo import data, settings, words
 from vitdemo.runs import RunError
-from vitdemo.ui import fair, links, viewer, words
+from vitdemo.ui import fair, links, viewer
 from vitdemo.ui.analysis import OPENING, Look, analyse, examples, explain_for_api, has_test_pictures, look_for, look_of, test_picture, through
 from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, Models

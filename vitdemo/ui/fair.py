@@ -6,7 +6,8 @@ from typing import Any
 import gradio as gr
 from gradio.queueing import Queue
 
-from vitdemo.ui import viewer, words
+from vitdemo import words
+from vitdemo.ui import viewer
 from vitdemo.ui.upload import inside_uploads
 
 MOST = 128                                      # that wait, all visitors together: about ten seconds on two cores

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from vitdemo import words
 from vitdemo.runs import RunError
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 
 log = logging.getLogger(__name__)
 AT_ONCE = 2                                     # downloads at the same time; more wait their turn

@@ -9,9 +9,9 @@ from typing import Any
 
 import gradio as gr
 
+from vitdemo import words
 from vitdemo.explain import Explanation
 from vitdemo.features import PARTS
-from vitdemo.ui import words
 from vitdemo.ui.upload import inside_uploads
 
 LOG = logging.getLogger(__name__)

@@ -17,7 +17,8 @@ from anyio import to_thread
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from vitdemo.ui import words
+from vitdemo import words
+
 
 STATE = re.compile(rb"(^|&)(?i:deep_link)=")     # Gradio keeps what a visitor looks at as a file, and gives it to whoever has its name
 DEEP_LINK = re.compile(r"/gradio_api/deep_link/?$")

@@ -7,7 +7,8 @@ import gradio as gr
 from gradio.exceptions import InvalidPathError
 from gradio_client.utils import is_http_url_like, traverse
 
-from vitdemo.ui import fields, viewer, words
+from vitdemo import words
+from vitdemo.ui import fields, viewer
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from gradio.utils import get_upload_folder
 
-from vitdemo import checkpoint, loading
+from vitdemo import checkpoint, loading, words
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import HeadsNeeded
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.reach import Reach
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import gradio as gr
 
-from vitdemo.ui import words
+from vitdemo import words
+
 
 STYLE = """
 .vd-title { display: flex; flex-wrap: wrap; gap: 0.3rem 1.5rem; justify-content: space-between; align-items: center; }

@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from vitdemo import words
 from vitdemo.picturesets import Sets
 from vitdemo.runs import Scheduler
 from vitdemo.settings import Settings
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.closer import Closer
 from vitdemo.ui.desk import Desk
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence

@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vitdemo import checkpoint, hub, loading, settings, zoo
+from vitdemo import checkpoint, hub, loading, settings, words, zoo
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation
 from vitdemo.runs import RunError, RunFolder, Scheduler
 from vitdemo.settings import Settings
-from vitdemo.ui import gpu, words
+from vitdemo.ui import gpu
 from vitdemo.ui.fields import sentence
 from vitdemo.ui.stock import Stock, placed
 

@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from vitdemo import data
+from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, order
 from vitdemo.ui.reach import Reach

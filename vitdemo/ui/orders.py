@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from vitdemo import settings
+from vitdemo import settings, words
 from vitdemo.cnn import vit_parameters
 from vitdemo.config import TrainConfig, ViTConfig
 from vitdemo.plan import BUDGETS, TITLE_LENGTH, Plan, looks, plan
 from vitdemo.presets import PRESETS, SIZES
 from vitdemo.settings import Settings
-from vitdemo.ui import catalogue, fields, room, words
+from vitdemo.ui import catalogue, fields, room
 from vitdemo.ui.fields import Request, RequestError
 from vitdemo.ui.reach import Reach, Source, Start
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vitdemo import answers, faithfulness, features, front, takehome
+from vitdemo import answers, faithfulness, features, front, takehome, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation, explain, untrained
 from vitdemo.payload import payload
 from vitdemo.surgery import Surgery
-from vitdemo.ui import fields, operated, stock, testing, words
+from vitdemo.ui import fields, operated, stock, testing
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.models import describe_box
 from vitdemo.ui.results import Gone, Kept, Results

@@ -1,11 +1,11 @@
 """The fair race: two runs, or two each over three seeds, that differ in one thing; what it takes is said first, who won is said at the
 end."""
 
-from vitdemo import races, settings
+from vitdemo import races, settings, words
 from vitdemo.cnn import vit_parameters
 from vitdemo.plan import Plan
 from vitdemo.runs import RunFolder
-from vitdemo.ui import fields, room, words
+from vitdemo.ui import fields, room
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.offers import Offers
 from vitdemo.ui.orders import Order, order

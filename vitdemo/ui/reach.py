@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vitdemo import data
+from vitdemo import data, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, RunFolder, Scheduler
 from vitdemo.settings import Settings
-from vitdemo.ui import fields, words
+from vitdemo.ui import fields
 from vitdemo.ui.fields import RequestError
 from vitdemo.ui.models import RECORDED, Models
 

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from vitdemo import settings
-from vitdemo.ui import signin, theme, words
+from vitdemo import settings, words
+from vitdemo.ui import signin, theme
 from vitdemo.ui.gate import Gate, Uploads, kept
 from vitdemo.ui.models import EXAMPLES
 

@@ -6,7 +6,8 @@ from typing import Any
 import gradio as gr
 from gradio.utils import get_upload_folder
 
-from vitdemo.ui import words
+from vitdemo import words
+
 
 
 class UploadedImage(gr.Image):

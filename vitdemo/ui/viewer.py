@@ -11,8 +11,8 @@ from typing import Any
 
 import gradio as gr
 
-from vitdemo import front
-from vitdemo.ui import fields, words
+from vitdemo import front, words
+from vitdemo.ui import fields
 
 
 class Viewer(gr.HTML):

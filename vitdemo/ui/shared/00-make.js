@@ -1,6 +1,10 @@
 // What every front end of the page begins with. Each one defines `root`, its outermost element, and `look`, how its maps are drawn:
 // { opacity (percent), colours (a name of COLOUR_TABLES) }. The parts of this folder are joined before those of the front end's own folder.
 const COLOUR_TABLES = "COLOURS";
+const WORDS = "SAID";                                                    // what this front end says, by name: vitdemo/words.py
+// One of them with its values filled in: "{n} of {all}", "{n|picture|pictures}".
+const phrase = (words, values) => words.replace(/\{(\w+)(?:\|([^|{}]*)\|([^|{}]*))?\}/g, (whole, name, one, many) =>
+  !(name in values) ? whole : one === undefined ? String(values[name]) : Number(values[name]) === 1 ? one : many);
 const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + "%";
 
 // An element with text and children, never with markup: make("p", { class: "vd-x", text: name }, child, ...).

@@ -1,4 +1,8 @@
-"""Every longer text of the page, in one place: short, plain English, the same words everywhere."""
+"""What the page says, in one place: short, plain English, the same words everywhere.
+
+First the server's sentences, then FRONT, the words of the front ends, which reach their scripts as WORDS (`vitdemo.front`). There "{name}" is
+filled in by `phrase` (ui/shared/00-make.js), and "{n|picture|pictures}" is the first word where n is 1 and the second where it is not.
+"""
 
 TITLE = "vitdemo"
 TAGLINE = "See how a Vision Transformer looks at a picture, and test what every attention map claims."
@@ -81,3 +85,19 @@ nobody and sets no cookie (but one, where a password is asked for, that says you
 """
 KEPT_HOURS = "are deleted {hours:g} hours after {since}, or when you delete them."
 KEPT = "stay on this computer until you delete them."
+
+# by front end (the folder's name in ui/) and name; a name stands in one script or page, or in several where they say the same
+FRONT: dict[str, dict[str, object]] = {
+    # all front ends
+    "shared": {
+    },
+    # Explore
+    "viewer": {
+    },
+    # Train
+    "lab_front": {
+    },
+    # the bar in which a model is chosen
+    "model_front": {
+    },
+}
