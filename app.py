@@ -7,7 +7,10 @@ import signal
 import sys
 import tempfile
 
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")        # read when gradio is imported
+# read when gradio is imported, and when the page is built: nothing is sent home, and no table of the last 10,000 events, which nobody may
+# see here, is kept and worked out anew at each of them
+for name, value in (("GRADIO_ANALYTICS_ENABLED", "False"), ("GRADIO_ANALYTICS_MAX_EVENTS", "1"), ("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))):
+    os.environ.setdefault(name, value)
 
 from vitdemo import settings  # knows no torch
 

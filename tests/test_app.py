@@ -122,6 +122,25 @@ def test_nothing_that_is_slow_to_import_is_imported_before_it_is_needed(tmp_path
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+EVENTS = """
+import app
+from gradio_client import Client, handle_file
+from vitdemo import loading
+from vitdemo.ui import build_app, launch_settings
+shown = build_app(loading.shown()).blocks
+_, url, _ = shown.launch(**launch_settings(), prevent_thread_lock=True, quiet=True)
+client = Client(url, verbose=False)
+for _ in range(3):
+    client.predict(handle_file("vitdemo/ui/examples/cat.jpg"), "box", api_name="/explain")
+print(len(shown._queue.event_analytics), shown._queue.cached_event_analytics_summary)
+"""
+
+
+def test_no_table_of_past_events_is_kept_or_worked_out(tmp_path):
+    done = subprocess.run([sys.executable, "-c", EVENTS], cwd=ROOT, env=os.environ | {"VITDEMO_RUNS": str(tmp_path)}, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "1 {'functions': {}}", done.stdout + done.stderr
+
+
 POOR = """
 # what Windows does not have
 import os, signal, sys
