@@ -122,6 +122,16 @@ def test_another_size_and_the_whole_picture_change_the_grid(tab):
     expect(tab.locator(".vd-seen-text")).to_contain_text("16 × 16 pixels, cut into 4 × 4 patches")
 
 
+def test_a_cleared_input_stays_empty_when_another_size_is_chosen(tab):
+    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
+    tab.locator(".vm-sides").select_option(index=1)
+    tab.wait_for_timeout(700)
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
+    tab.locator("#vd-examples button").nth(2).click()
+    expect(tab.locator(".vd-seen-text")).not_to_contain_text("16 × 16")     # what was chosen meanwhile looks now
+
+
 def test_a_file_of_ones_own_asks_for_its_heads_and_is_looked_through(tab, tmp_path):
     path = tmp_path / "mine.safetensors"
     path.write_bytes(weights(CONFIG.with_(classes=3, registers=0, heads=2)))

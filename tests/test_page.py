@@ -17,7 +17,7 @@ from vitdemo.explain import explain
 from vitdemo.model import ViT
 from vitdemo.payload import payload
 from vitdemo.runs import RunError, Scheduler, Status
-from vitdemo.ui import analysis, viewer
+from vitdemo.ui import analysis, explore, viewer
 from vitdemo.ui.analysis import Look
 from vitdemo.ui.models import Models, describe_box
 from vitdemo.ui.results import Gone, Results
@@ -206,3 +206,14 @@ def test_building_the_page_warns_of_nothing_and_can_be_done_twice(tiny, monkeypa
         warnings.simplefilter("error")
         build_app(tiny)
         build_app(tiny)
+
+
+def test_where_the_input_is_empty_another_model_looks_at_the_picture_that_is_shown_or_says_that_it_is_gone(models, results, scheduler, tiny):
+    on, run = explore.Handlers(models, results), run_with_model(scheduler, tiny)
+    key = analysis.analyse(coloured("red", 3), Look(), models, results, truth="a red thing")["key"]
+    through = gr.EventData(None, {"model": run, "side": None, "whole": False, "serial": 1, "key": key})
+    look, _, value, _ = on.model(None, through)
+    assert look == Look(run) and value["truth"] == "a red thing" and value["input"] is False and value["own_model"]
+    assert np.asarray(results.get(value["key"]).explanation.picture).tolist() == np.asarray(results.get(key).explanation.picture).tolist()
+    for shown, said in (("", words.NO_PICTURE), ("made up", words.NOT_HELD), (7, words.NO_PICTURE)):
+        assert on.model(None, gr.EventData(None, {**through._data, "key": shown}))[2]["message"] == said

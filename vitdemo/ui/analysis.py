@@ -46,7 +46,7 @@ def analyse(picture: str | Image.Image, look: Look, models: Models, results: Res
     is none."""
     try:
         loaded = through(look, models)
-        key = results.keep(models.explain(picture, loaded), stays=stays)
+        key = results.keep(models.explain(picture, loaded), stays=stays, truth=truth)
         value = payload(results.get(key).explanation, key=key, about=models.describe(look.model, loaded), truth=truth)
         named = links.names(picture, look.model)
         return {**value, "own_model": look.model != BOX, "link": {**named, "size": look.side, "whole": look.whole}}

@@ -13,7 +13,7 @@ from vitdemo.ui.analysis import OPENING, Look, analyse, examples, explain_for_ap
 from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, Models
 from vitdemo.ui.questions import Questions
-from vitdemo.ui.results import Results
+from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.upload import UploadedImage
 from vitdemo.ui.viewer import Viewer
 
@@ -51,6 +51,14 @@ class Handlers:
             return viewer.message()
         return {**self._analysed(path or self.shown[0][0], look), "input": path is not None}
 
+    def same(self, key: Any, look: Look) -> dict[str, Any]:
+        """-> viewer: the picture that is shown under `key` through another model, where the input is empty."""
+        try:
+            kept = self._results.get(key) if isinstance(key, str) and key else None
+        except Gone:
+            return viewer.message(words.NOT_HELD)
+        return {**self._analysed(kept.explanation.picture, look, truth=kept.truth), "input": False} if kept else viewer.message()
+
     def beside_box(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: that model on the picture, beside the model in the box."""
         return {**self.again(path, look), "beside": "box"}
@@ -64,7 +72,7 @@ class Handlers:
             has_tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
         except RunError as error:
             return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
-        return look, has_tests, self.again(path, look), echo
+        return look, has_tests, self.again(path, look) if path else self.same(event._data.get("key"), look), echo
 
     def link(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the address asks for, `opens` where the server has something to do for it; the picture and the model are always named."""
