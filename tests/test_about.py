@@ -36,4 +36,4 @@ def test_uploads_are_deleted_within_the_hour_that_is_promised():
 def test_what_is_copied_is_as_large_as_is_said():
     assert f"{SHORT} pixels on the shorter side" in told(0) and f"up to {desk.LONGEST_SIDE} pixels" in told(0)
     assert f"Math.min(1, {SHORT} / Math.min(width, height))" in (UI / "lab_front/71-class.js").read_text(encoding="utf-8")
-    assert "a .zip travels whole" in told(0) and "a .zip whole" in (UI / "lab_front/70-pictures.js").read_text(encoding="utf-8")
+    assert "a .zip travels whole" in told(0) and "a .zip whole" in words.FRONT["lab_front"]["own_privacy"]

@@ -348,7 +348,7 @@ def test_the_keyboard_reaches_everything_sees_where_it_is_and_closes_what_it_ope
     for key, title in ((".", "head 1"), (".", "head 2"), (".", "head 2"), (",", "head 1"), ("m", "mean")):
         tab.keyboard.press(key)
         expect(tab.locator(".vd-readout")).to_contain_text(f"Layer 3, {title}")
-    expect(tab.locator(".vd-layer")).to_have_attribute("aria-valuetext", "layer 3 of 3")
+    expect(tab.locator(".vd-layer")).to_have_attribute("aria-valuetext", "Layer 3 of 3")
     tab.keyboard.press("?")
     expect(tab.locator(".vd-keys > summary")).to_be_focused()
     tab.get_by_label("Letters and digits work as keys").uncheck()

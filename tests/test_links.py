@@ -88,8 +88,8 @@ def test_the_browser_and_the_server_know_the_same_names():
     (listed,) = re.findall(r"const LINKED = (\[[^\]]+\])", script)
     assert tuple(json.loads(listed)) == links.PARAMETERS and {("klass" if name == "class" else name) for name in links.PARAMETERS} == set(asdict(Link()))
     assert set(re.findall(r'panel\(\{\s*key: "(\w+)"', script)) == set(links.SHEETS)
-    kinds = re.findall(r'^  "?([a-z ]+)"?: \{\n    name: "', script, re.M)
-    assert {kind.replace(" ", "-") for kind in kinds} == {kind for kind in SOUND["kind"].elements}
+    (kinds,) = re.findall(r"const KINDS = (\[[^\]]+\])", script)
+    assert {kind.replace(" ", "-") for kind in json.loads(kinds)} == {kind for kind in SOUND["kind"].elements}
 
 
 def test_a_link_names_ones_own_runs_only_where_the_browser_knows_them(models):

@@ -236,9 +236,9 @@ def test_a_report_shows_similarity_colours_and_norms_also_of_an_averaging_model_
     tab.locator(".vd-compare").select_option("twin")
     expect(tab.locator(".vd-readout")).to_contain_text("a colour does not mean the same in both")
     tab.get_by_role("button", name="Norms", exact=True).click()
-    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Length after layer 3 of 3")
+    expect(tab.locator(".vd-readout")).to_contain_text("The untrained twin: Length after layer 3 of 3")
     tab.locator(".vd-main").click(position={"x": 20, "y": 100})
-    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Similarity to the patch in row")
+    expect(tab.locator(".vd-readout")).to_contain_text("The untrained twin: Similarity to the patch in row")
     assert tab.alone()
 
 
@@ -247,14 +247,14 @@ def test_a_reports_twin_and_panels_answer_from_inside(opened, result):
     bare(tab)
     tab.get_by_role("button", name="Rollout", exact=True).click()
     tab.locator(".vd-compare").select_option("twin")
-    expect(tab.locator(".vd-second figcaption")).to_contain_text(f"untrained twin: {twin.top()[0][0]} ")
-    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Rollout")
+    expect(tab.locator(".vd-second figcaption")).to_contain_text(f"the untrained twin: {twin.top()[0][0]} ")
+    expect(tab.locator(".vd-readout")).to_contain_text("The untrained twin: Rollout")
     vectors = [one.rollout()[1:] for one in (result, twin)]
     high = max(vector.max() for vector in vectors)
     assert shows(tab, vectors[0], high) and shows(tab, vectors[1], high, ".vd-other")
     tab.get_by_role("button", name="Attention", exact=True).click()
     tab.locator(".vd-token-chips button").first.click()
-    expect(tab.locator(".vd-readout")).to_contain_text("Untrained twin: Layer 3")
+    expect(tab.locator(".vd-readout")).to_contain_text("The untrained twin: Layer 3")
 
     titles = tab.get_by_role("tab").all_inner_texts()
     assert "Head facts" in titles and "Filters and positions" in titles and not {"Believe it or test it", "Take it home"} & set(titles)

@@ -192,7 +192,7 @@ def test_a_disk_that_cannot_be_written_costs_training_and_nothing_else(monkeypat
         assert list(refused) == ["error"] and "not writable" in refused["error"]
         assert door(url, "vd-lab", {"question": "list", "mine": []}) == {"runs": [], "gone": []}
         assert httpx.get(url, timeout=20).status_code == httpx.get(f"{url}healthz").status_code == 200
-        assert "could not be saved" in door(url, "vd-lab", {"question": "set", "do": "new", "name": "mine"})["error"]
+        assert "cannot be written" in door(url, "vd-lab", {"question": "set", "do": "new", "name": "mine"})["error"]
         parts = httpx.get(f"{url}config", timeout=20).json()["components"]
         first = next(part["props"]["value"] for part in parts if part["props"].get("elem_id") == "vd-viewer")
         assert first["key"] and first["top"] and not first["message"]       # the example is analysed all the same

@@ -92,19 +92,19 @@ def test_a_shifted_crop_is_a_window_of_the_padded_picture_and_a_flip_a_mirror():
     assert kinds == {"same", "mirror"}
 
 
-@pytest.mark.parametrize("stop_at", [1, 7])
-def test_a_run_of_epochs_stopped_and_resumed_gives_the_weights_of_one_left_alone_bit_by_bit(stop_at):
-    whole, halves = fresh(), fresh()
-    run(SHORT, whole)
-    state = train.State(halves, SHORT)
-    for step in train.fit(halves, pictures(), pictures(9, 7), SHORT, preprocessing=LOOK, state=state):
+@pytest.mark.parametrize(("stop_at", "changes"), [(1, {}), (7, {}), (7, {"crop_least": 0.4, "crop_most": 2, "tint": 0.3, "erase": 0.3, "mix": 0.5})])
+def test_a_run_of_epochs_stopped_and_resumed_gives_the_weights_of_one_left_alone_bit_by_bit(stop_at, changes):
+    whole, halves, config = fresh(), fresh(), SHORT.with_(**changes)
+    run(config, whole)
+    state = train.State(halves, config)
+    for step in train.fit(halves, pictures(), pictures(9, 7), config, preprocessing=LOOK, state=state):
         if step.step == stop_at:
             break
     saved = {k: v for k, v in state.state_dict().items()}
     resumed = fresh()
-    again = train.State(resumed, SHORT)
+    again = train.State(resumed, config)
     again.load_state_dict(saved)
-    rest = run(SHORT, resumed, state=again)
+    rest = run(config, resumed, state=again)
     assert rest[0].step == stop_at + 1
     assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), resumed.state_dict().values(), strict=True))
 

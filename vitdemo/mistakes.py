@@ -62,7 +62,7 @@ def cell(path: Path, truth: int, answer: int) -> Cell:
     except MistakesError:
         raise
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, IndexError, RuntimeError):
-        state = "damaged" if path.exists() else "not written yet"
+        state = "damaged" if path.exists() else "not kept with this run, or not written yet"
         raise MistakesError(f"the list of right and wrong pictures is {state}: it is written at each look at them") from None
 
 

@@ -230,7 +230,7 @@ class Sets:
             raise DataError("many pictures are being saved at the moment: try again") from None
         except OSError as error:
             raise DataError("the server's disk is full, so nothing was changed: try again later" if error.errno == errno.ENOSPC else
-                            f"the pictures could not be saved ({type(error).__name__}): try again") from error
+                            "the server's folder for pictures cannot be written, so nothing was changed: who runs the server can say why") from error
 
     @contextlib.contextmanager
     def _draft(self, set_id: str) -> Iterator[Path]:

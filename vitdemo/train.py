@@ -140,12 +140,22 @@ def batch_of(split: Split, step: int, size: int, config: TrainConfig) -> Split:
     return split[order[index * size:(index + 1) * size]]
 
 
-def prepare(images: Tensor, size: tuple[int, int], preprocessing: Preprocessing, config: TrainConfig, generator: torch.Generator) -> Tensor:
-    """uint8 pictures (B, C, rows, cols) to augmented, normalised input (B, C, *size)."""
-    images = augment.shifted_crop(images, config.shift, generator)
+def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, config: TrainConfig, classes: int,
+            generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pictures to augmented, normalised input (B, C, *size), and what is to be answered: labels (B,), or (B, classes) where some are mixed."""
+    images, targets = augment.shifted_crop(batch.images, config.shift, generator), batch.labels
     if config.flip:
         images = augment.flip(images, generator)
-    return normalise(augment.shrink(images, size), preprocessing)
+    if (config.crop_least, config.crop_most) != (1, 1):
+        images = augment.resized_crop(images, config.crop_least, config.crop_most, generator)
+    if config.tint:
+        images = augment.tint(images, config.tint, generator)
+    if config.erase:
+        images = augment.erase(images, config.erase, generator)
+    images = augment.shrink(images, size)
+    if config.mix:
+        images, targets = augment.mix(images, F.one_hot(targets, classes), config.mix, generator)
+    return normalise(images, preprocessing), targets
 
 
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
@@ -201,16 +211,22 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
 
 def _step(state: State, network: nn.Module, batch: Split, size: tuple[int, int], factor: float, preprocessing: Preprocessing,
           world: World) -> float:
-    """One forward and backward pass and one step of every optimizer; returns the loss, over the whole batch."""
+    """Prepare a batch and learn from it; returns the loss."""
+    inputs, targets = prepare(batch, size, preprocessing, state.config, state.model.config.classes, _generator(state.config.seed, 1, state.step))
+    return learn(state, network, inputs, targets, factor, world)
+
+
+def learn(state: State, network: nn.Module, inputs: Tensor, targets: Tensor, factor: float, world: World = ALONE) -> float:
+    """One forward and backward pass over `inputs` (B, C, rows, cols) with their `targets`, (B,) labels or (B, K) shares, and one step of
+    every optimizer at `factor` times its learning rate; returns the loss, over the whole batch. Raises TrainingError."""
     config, model = state.config, state.model
     model.train(not config.freeze)                                          # what does not learn behaves as it will afterwards
-    inputs = prepare(batch.images, size, preprocessing, config, _generator(config.seed, 1, state.step))
-    device = next(model.parameters()).device
-    inputs, labels = world.slice(inputs).to(device), world.slice(batch.labels).to(device)
+    device, whole = next(model.parameters()).device, len(inputs)
+    inputs, targets = world.slice(inputs).to(device), world.slice(targets).to(device)
     with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
         logits = network(inputs)
     # the mean over processes of what each adds to the batch's mean; their slices may differ by a picture
-    loss = F.cross_entropy(logits.float(), labels, label_smoothing=config.label_smoothing) * (len(labels) * world.size / len(batch))
+    loss = F.cross_entropy(logits.float(), targets, label_smoothing=config.label_smoothing) * (len(targets) * world.size / whole)
     for optimizer in state.optimizers:
         optimizer.zero_grad(set_to_none=True)
     loss.backward()

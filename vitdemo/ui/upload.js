@@ -1,6 +1,5 @@
 const LARGEST = "LIMIT";    // bytes of an upload
 const box = () => document.querySelector("#vd-picture"), field = () => box().querySelector("input[type=file]");
-const UNSEEN = "Your browser cannot show this file here.";
 const remark = make("p", { role: "status" });                             // a line in the picture input
 remark.style.cssText = "position: absolute; inset: auto 1px 44px; margin: 0; padding: 8px; text-align: center; pointer-events: none; "
   + "color: var(--body-text-color); background: var(--block-background-fill)";          // above the bar with the input's buttons
@@ -9,10 +8,11 @@ remark.style.cssText = "position: absolute; inset: auto 1px 44px; margin: 0; pad
 // judges by content, says nothing of files that are too large, and does not listen for Ctrl+V.
 async function hand(file, given) {
   if (file.size > LARGEST) {
-    show({ message: "That file has " + Math.ceil(file.size / 1e6) + " MB; at most " + Math.floor(LARGEST / 1e6) + " MB can be uploaded: make the picture smaller.", failed: true });
+    const megabytes = (n) => phrase(WORDS.megabytes, { n });
+    show({ message: phrase(WORDS.upload_too_large, { size: megabytes(Math.ceil(file.size / 1e6)), most: megabytes(Math.floor(LARGEST / 1e6)) }), failed: true });
     return;
   }
-  say(given > 1 ? "Of these " + given + " files the first was used." : "");
+  say(given > 1 ? phrase(WORDS.first_of_many, { given }) : "");
   if (!field()) box().querySelector("button[aria-label*='emove'], button[aria-label*='lear']")?.click();
   for (let wait = 0; !field() && wait < 40; wait++) await new Promise((done) => setTimeout(done, 25));
   if (!field()) return;
@@ -37,7 +37,7 @@ function dropped(event) {
   if (!folder && given?.files.length) return take(event, given.files);
   event.preventDefault();
   event.stopImmediatePropagation();
-  show({ message: folder ? "That is a folder: open it and drop one picture." : "That is a link or text and not a picture: save the picture first, then drop its file.", failed: true });
+  show({ message: folder ? WORDS.dropped_folder : WORDS.dropped_text, failed: true });
 }
 
 function say(text) {
@@ -50,8 +50,8 @@ function say(text) {
 function seen(event, can) {
   if (!event.target.matches?.("#vd-picture img")) return;
   event.target.style.display = can ? "" : "none";
-  if (!can) say(UNSEEN);
-  else if (remark.textContent === UNSEEN) say("");
+  if (!can) say(WORDS.not_shown_here);
+  else if (remark.textContent === WORDS.not_shown_here) say("");
 }
 
 const carries = (event, kind) => Array.from(event.dataTransfer?.types ?? []).includes(kind);

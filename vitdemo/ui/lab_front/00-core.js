@@ -38,12 +38,14 @@ async function ask(request) {
     if (answer && !answer.error) return answer;
     // a whole class asks at once: stand in line
     if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }
-    throw Object.assign(new Error(answer ? answer.error :
-      "The server does not answer: is the program still running, and the network there?"), { answer });
+    throw Object.assign(new Error(answer ? answer.error : WORDS.server_silent), { answer });
   }
 }
 
 const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
+
+// What stands before and after one of a phrase's values, for which a node is put in.
+const around = (words, name, values) => phrase(words, { ...values, [name]: "\n" }).split("\n");
 
 mine.changed((runs) => emit("runs", runs));
 
@@ -103,26 +105,19 @@ const numberOf = (text) => /^\s*-?(\d+([.,]\d*)?|[.,]\d+)(e-?\d+)?\s*$/i.test(te
 async function saveModel(run) {
   const { name, url, bytes: size } = await ask({ question: "checkpoint", run });
   saveAs(url, name);
-  return "Saved as " + name + " (" + (size / 1e6).toFixed(1) + " MB)";
+  return phrase(WORDS.model_saved, { name, n: (size / 1e6).toFixed(1) });
 }
 
 const openInExplore = (run) => trigger("select", { run });
 
-const counted = (count, name) => count.toLocaleString("en") + " " + name + (count === 1 ? "" : name.endsWith("s") ? "es" : "s");
-
 // What a run or a set left out, as the server tells it: one line that says how many files and how many pictures that were there already,
 // empty where nothing was; and the names or reasons of the first files.
 function leftOut({ skipped = [], skipped_count: count = skipped.length, duplicates_count: twice = 0 } = {}) {
-  const parts = [count && counted(count, "file") + (count === 1 ? " was" : " were") + " left out",
-    twice && counted(twice, "picture") + (twice === 1 ? " that was" : " that were") + " there already " +
-    (twice === 1 ? "is" : "are") + " counted once"];
+  const written = (n) => ({ n: n.toLocaleString("en") });
+  const parts = [count && phrase(WORDS.files_left_out, written(count)), twice && phrase(WORDS.counted_once, written(twice))];
   return { line: parts.filter(Boolean).join("; "),
-    names: [...skipped, ...(count > skipped.length ? ["and " + (count - skipped.length).toLocaleString("en") + " more"] : [])] };
+    names: [...skipped, ...(count > skipped.length ? [phrase(WORDS.and_more, written(count - skipped.length))] : [])] };
 }
-
-// What the places of a run's life are called.
-const STATE_NAMES = { queued: "Waiting", starting: "Getting ready", running: "Training", finished: "Finished",
-  stopped: "Stopped", failed: "Failed" };
 
 const clock = (seconds) => {
   const s = Math.max(0, Math.round(seconds)), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");

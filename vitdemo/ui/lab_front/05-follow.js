@@ -30,7 +30,7 @@ let choose, lookNow;
     try {
       const answer = await ask({ question: "follow", run: id, ...offsets });
       if (began !== turn) return;
-      if (lost) say("The server is back.");
+      if (lost) say(WORDS.server_back);
       lost = 0;
       take(answer);
       wait = lab.status.over ? null : document.hidden || !root.offsetParent ? HIDDEN : EVERY;
@@ -50,8 +50,7 @@ let choose, lookNow;
       if (lab.id !== id) return null;
       if (!list || list.gone?.includes(id)) { if (list) mine.remove(id); choose(null); say(failure.message, true); return null; }
     }
-    if (lost++ === 0) say(failure.answer ? failure.message :
-      "The server does not answer. A run goes on without this page, which asks again by itself.", true);
+    if (lost++ === 0) say(failure.answer ? failure.message : WORDS.server_asked_again, true);
     return Math.min(SLOWEST, EVERY * 2 ** Math.min(lost, 3));
   }
 

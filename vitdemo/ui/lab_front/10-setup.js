@@ -2,7 +2,6 @@
 // which the part after this one fills; `null` stands for what the server proposes.
 const form = { unit: "minutes", amount: 3, data: null, preset: null, model: null, start: "", freeze: false, title: "", film: [],
   changes: {}, startTitle: "" };
-const UNITS = { minutes: ["You have", "minutes."], epochs: ["Train for", "passes over the pictures."], steps: ["Take", "steps."] };
 // the server's last proposal; `fill`, `change`, `wish` for the other part
 const setup = { offer: null };
 
@@ -10,16 +9,16 @@ const setup = { offer: null };
   const first = make("span"), unit = make("span");
   const amount = make("input", { class: "vl-amount", type: "text", inputmode: "decimal", autocomplete: "off", maxlength: 6,
     "aria-describedby": "vl-refusal", oninput: () => typed() });
-  const go = make("button", { type: "submit", class: "vl-primary vl-go", text: "Start training" });
-  const slider = make("input", { class: "vl-minutes", type: "range", min: 1, max: 60, step: 1, "aria-label": "Minutes, as a slider",
+  const go = make("button", { type: "submit", class: "vl-primary vl-go", text: WORDS.start_training });
+  const slider = make("input", { class: "vl-minutes", type: "range", min: 1, max: 60, step: 1, "aria-label": WORDS.minutes_slider,
     oninput: () => { amount.value = slider.value; typed(); } });
   const ends = make("span", { class: "vl-hint vl-number" });
   const slide = make("div", { class: "vl-minutes-row" }, make("span", { class: "vl-hint", text: "1" }), slider, ends);
   const refusal = make("p", { id: "vl-refusal", class: "vl-trouble", role: "alert" });
   const offer = make("p", { class: "vl-offer", "aria-live": "polite" });
   const about = make("span"),
-    other = make("button", { type: "button", class: "vl-link", text: "Choose other pictures", onclick: () => setup.pictures() });
-  const back = make("button", { type: "button", class: "vl-button", text: "Back to your run", onclick: () => choose(before) });
+    other = make("button", { type: "button", class: "vl-link", text: WORDS.other_pictures, onclick: () => setup.pictures() });
+  const back = make("button", { type: "button", class: "vl-button", text: WORDS.back_to_run, onclick: () => choose(before) });
   const sentence = make("label", { class: "vl-sentence" }, first, amount, unit);
   const hero = make("form", { class: "vl-hero", novalidate: true, onsubmit: (event) => { event.preventDefault(); start(); } },
     make("div", { class: "vl-ask" }, sentence, go), refusal, slide, offer, make("p", { class: "vl-hint" }, about, " ", other),
@@ -33,10 +32,8 @@ const setup = { offer: null };
     const value = numberOf(amount.value), most = lab.hello.max_minutes, minutes = form.unit === "minutes";
     const wrong = minutes ? !(value > 0 && value <= most) : !(Number.isInteger(value) && value > 0);
     amount.setAttribute("aria-invalid", String(wrong));
-    refusal.textContent = !wrong ? "" : minutes
-      ? (value > most ? "Runs on this computer may take up to " + most + " minutes: give a smaller number." :
-        "Give the minutes as a number up to " + most + ", such as 3 or 3.5.")
-      : "Give a whole number of " + (form.unit === "epochs" ? "passes" : "steps") + ", 1 or more.";
+    refusal.textContent = !wrong ? "" : !minutes ? WORDS.give_whole_length[form.unit] :
+      value > most ? phrase(WORDS.too_many_minutes, { n: most }) : phrase(WORDS.give_minutes, { most });
     return wrong ? null : value;
   }
 
@@ -74,21 +71,19 @@ const setup = { offer: null };
   };
 
   setup.fill = () => {
-    [first.textContent, unit.textContent] = UNITS[form.unit];
-    if (form.unit === "minutes" && form.amount === 1) unit.textContent = "minute.";
+    [first.textContent, unit.textContent] = around(WORDS.length_asked[form.unit], "field", { n: form.amount });
     fit();
     offer.hidden = form.unit !== "minutes";
     slide.hidden = form.unit !== "minutes" || lab.hello.max_minutes < 2;
     slider.value = form.amount;
-    slider.setAttribute("aria-valuetext", form.amount + (form.amount === 1 ? " minute" : " minutes"));
-    go.textContent = form.start ? "Start fine-tuning" : "Start training";
-    const data = lab.hello.data.find((one) => one.name === form.data), title = (data?.title ?? form.data).replace(": ", ", "),
-      given = [form.start ? "It learns from " + title :
-        "A Vision Transformer with random weights learns from " + title + ", while you watch"];
+    slider.setAttribute("aria-valuetext", phrase(WORDS.n_minutes, { n: form.amount }));
+    go.textContent = form.start ? WORDS.start_tuning : WORDS.start_training;
+    const data = lab.hello.data.find((one) => one.name === form.data), pictures = (data?.title ?? form.data).replace(": ", ", "),
+      given = [phrase(form.start ? WORDS.learns_on : WORDS.learns_new, { pictures })];
     if (data && !data.here && data.note) given.push(data.note);
     if (form.start)
-      given.push("It begins with " + (form.startTitle || "a trained model") + (form.freeze ? ", whose encoder stays as it is" : ""));
-    about.textContent = given.map((text) => text.replace(/\.?$/, ".")).join(" ");
+      given.push(phrase(form.freeze ? WORDS.begins_with_frozen : WORDS.begins_with, { model: form.startTitle || WORDS.a_trained_model }));
+    about.textContent = given.map((text) => text.replace(/\.*$/, ".")).join(" ");
     back.hidden = !before;
   };
 
@@ -112,7 +107,7 @@ const setup = { offer: null };
       try { answer = await suggest(); } catch (failure) { if (turn === asked) offer.textContent = failure.message; return; }
       if (turn !== asked) return;
       if (!answer.measuring) { offer.textContent = answer.sentence; return; }
-      if (first) offer.textContent = "Timing a few training steps on this computer …";
+      if (first) offer.textContent = WORDS.timing_computer;
       await pause(700);
     }
   }
@@ -132,8 +127,7 @@ const setup = { offer: null };
       choose(run);
       root.scrollIntoView({ block: "start" });
     } catch (failure) {
-      refusal.textContent = failure.answer === undefined ?
-        "One of the pictures for the film could not be uploaded: take it away, or try again." : failure.message;
+      refusal.textContent = failure.answer === undefined ? WORDS.film_not_uploaded : failure.message;
     }
     go.disabled = false;
   }

@@ -1,44 +1,43 @@
 // Everything else about a new run, out of the way until somebody asks: pictures, recipe, what to begin with, and every setting
 // with its one line.
 (() => {
-  const { box, body, head } = section("setup", 20, "Advanced", "other pictures, known recipes, fine-tuning, and every setting");
+  const { box, body, head } = section("setup", 20, WORDS.advanced, WORDS.advanced_line);
   const changed = make("span", { class: "vl-hint" });
   head.append(changed);
   const block = (title, line, ...things) => make("section", { class: "vl-block" }, make("h4", { text: title }),
     make("p", { class: "vl-hint", text: line }), ...things);
   const act = () => { setup.fill(); setup.change(); };
 
-  const data = make("select", { "aria-label": "Pictures to learn from", onchange: () => { form.data = data.value; act(); } });
+  const data = make("select", { "aria-label": WORDS.pictures_to_learn, onchange: () => { form.data = data.value; act(); } });
   const dataNote = make("p", { class: "vl-hint" });
-  const units = make("div", { class: "vl-row", role: "group", "aria-label": "The length is counted in" },
-    ...[["minutes", "minutes"], ["epochs", "passes (epochs)"], ["steps", "steps"]].map(([name, text]) => make("button",
+  const units = make("div", { class: "vl-row", role: "group", "aria-label": WORDS.length_counted_in },
+    ...Object.entries(WORDS.length_units).map(([name, text]) => make("button",
       { type: "button", class: "vl-chip", "data-unit": name, text, onclick: () => setUnit(name) })));
-  const recipes = make("div", { class: "vl-recipes", role: "radiogroup", "aria-label": "Recipe" });
-  const size = make("select", { "aria-label": "Model size", onchange: () => { form.model = size.value || null; act(); } });
+  const recipes = make("div", { class: "vl-recipes", role: "radiogroup", "aria-label": WORDS.recipe });
+  const size = make("select", { "aria-label": WORDS.model_size, onchange: () => { form.model = size.value || null; act(); } });
   const sizeNote = make("p", { class: "vl-hint" });
-  const begin = make("select", { "aria-label": "Begin with",
+  const begin = make("select", { "aria-label": WORDS.begin_with,
     onchange: () => { form.start = begin.value; form.startTitle = begin.selectedOptions[0].textContent; byRecipe = false; act(); } });
   const freeze = make("input", { type: "checkbox", onchange: () => { form.freeze = freeze.checked; act(); } });
-  const freezeRow = make("label", {}, freeze, "Keep its encoder frozen: only the new head learns");
-  const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": "Name of the run",
-    placeholder: "for your own list", oninput: () => { form.title = title.value.trim(); } });
+  const freezeRow = make("label", {}, freeze, WORDS.freeze_encoder);
+  const title = make("input", { type: "text", maxlength: 60, class: "vl-name", "aria-label": WORDS.run_name_hint,
+    placeholder: WORDS.run_name_empty, oninput: () => { form.title = title.value.trim(); } });
   const groups = make("div", { class: "vl-groups" });
   const verdict = make("p", { class: "vl-checked", role: "status" });
   const reset = make("button",
-    { type: "button", class: "vl-button", text: "Back to the recipe", onclick: () => { form.changes = {}; buildSettings(); act(); } });
-  const go = make("button", { type: "button", class: "vl-primary", text: "Start with these settings", onclick: () => setup.start() });
+    { type: "button", class: "vl-button", text: WORDS.back_to_recipe, onclick: () => { form.changes = {}; buildSettings(); act(); } });
+  const go = make("button", { type: "button", class: "vl-primary", text: WORDS.start_with_settings, onclick: () => setup.start() });
   let asked = 0, waiting = 0, fields = [], byRecipe = false;              // byRecipe: nobody but the recipe chose what to begin with
 
-  const shape = block("Model", "How wide and deep the Vision Transformer is.", size, sizeNote);
-  const lengths = block("How long", "The clock is fairest for a lesson; passes and steps make runs comparable.", units);
+  const shape = block(WORDS.model, WORDS.model_line, size, sizeNote);
+  const lengths = block(WORDS.how_long, WORDS.how_long_line, units);
   body.classList.add("vl-advanced");
-  body.append(make("div", { class: "vl-blocks" }, block("Pictures", "What it learns to tell apart.", data, dataNote), lengths,
-    block("Begin with", "Random weights learn from nothing; a trained encoder with a fresh head needs few pictures (fine-tuning).", begin,
-      freezeRow),
-    block("Name", "How the run is called in your list.", title)),
-    block("Recipe", "Settings that belong together. What somebody else reports and what was measured here are told apart.", recipes),
+  body.append(make("div", { class: "vl-blocks" }, block(WORDS.pictures, WORDS.pictures_line, data, dataNote), lengths,
+    block(WORDS.begin_with, WORDS.begin_line, begin, freezeRow),
+    block(WORDS.run_name, WORDS.run_name_line, title)),
+    block(WORDS.recipe, WORDS.recipe_line, recipes),
     shape,
-    block("Every setting", "An empty field is what the recipe says.", groups),
+    block(WORDS.every_setting, WORDS.every_setting_line, groups),
     make("div", { class: "vl-check" }, verdict, make("div", { class: "vl-row" }, go, reset)));
 
   function setUnit(name) {
@@ -60,7 +59,7 @@
     } else if (form.unit !== "minutes") setup.length("minutes", Math.min(3, lab.hello.max_minutes));
     if (byRecipe) Object.assign(form, { start: "", startTitle: "", freeze: false });                   // it went with the recipe before
     byRecipe = Boolean(preset?.start && !form.start);
-    if (byRecipe) Object.assign(form, { start: preset.start, startTitle: "the model in the box" });
+    if (byRecipe) Object.assign(form, { start: preset.start, startTitle: WORDS.model_in_the_box });
     form.model = null;
     act();
   }
@@ -73,22 +72,23 @@
   }
 
   const measured = ({ threads, accuracy, n, seconds, images_per_second: speed }) =>
-    percent(accuracy) + " of test pictures right after " + clock(seconds) + " with " + threads + (threads === 1 ? " thread" : " threads") +
-    ", " + Math.round(speed) + " images/s (" + (n === 1 ? "one run" : "mean of " + n + " runs") + ")";
+    phrase(WORDS.measured, { share: percent(accuracy), time: clock(seconds), threads, speed: Math.round(speed),
+      runs: n === 1 ? WORDS.one_run : phrase(WORDS.mean_of_runs, { n }) });
 
   function buildRecipes(hello) {
-    const auto = recipe("", "The one that fits your time", "Chosen by the program from what this computer manages.", []);
+    const auto = recipe("", WORDS.recipe_auto, WORDS.recipe_auto_line, []);
     recipes.replaceChildren(auto, ...hello.presets.map((one) => recipe(one.name, one.title ?? one.name, one.about, [
-      ...(one.source ? [["Source", one.source]] : []), ...(typeof one.reported === "number" ?
-        [["Reported", percent(one.reported) + " of test pictures right (by the source, not by us)"]] : []),
-      ...(one.measured ?? []).map((row) => ["Measured", measured(row)]),
-      ...(one.note ? [["Note", one.note]] : [])])));
+      ...(one.source ? [[WORDS.recipe_facts.source, one.source]] : []), ...(typeof one.reported === "number" ?
+        [[WORDS.recipe_facts.reported, phrase(WORDS.reported, { share: percent(one.reported) })]] : []),
+      ...(one.measured ?? []).map((row) => [WORDS.recipe_facts.measured, measured(row)]),
+      ...(one.note ? [[WORDS.recipe_facts.note, one.note]] : [])])));
   }
 
   // One setting: a control that is empty where the recipe decides, its line, and why its value cannot be.
   function field(spec) {
     const list = spec.kind === "list", free = ["number", "whole", "list"].includes(spec.kind), name = spec.name.replaceAll("_", " ");
-    const given = spec.kind === "switch" ? [[true, "on"], [false, "off"]] : (spec.choices ?? []).map((value) => [value, String(value)]);
+    const given = spec.kind === "switch" ? [[true, WORDS.setting_on], [false, WORDS.setting_off]] :
+      (spec.choices ?? []).map((value) => [value, String(value)]);
     const wrong = make("span", { class: "vl-trouble", role: "alert" });
     const input = free ? make("input", { type: "text", inputmode: list ? "text" : "decimal", class: "vl-number", "aria-label": name,
       autocomplete: "off", maxlength: list ? 80 : 14 })
@@ -106,9 +106,10 @@
       setup.change();
     });
     const renew = () => {
-      const by = fromRecipe(spec), text = by === undefined ? "as the recipe says" : Array.isArray(by) ? by.join("; ") || "none" :
-        by === true ? "on" : by === false ? "off" : String(by);
-      if (free) input.placeholder = text; else input.options[0].textContent = by === undefined ? text : "recipe: " + text;
+      const by = fromRecipe(spec), text = by === undefined ? WORDS.as_recipe : Array.isArray(by) ? by.join("; ") || WORDS.setting_none :
+        by === true ? WORDS.setting_on : by === false ? WORDS.setting_off : String(by);
+      if (free) input.placeholder = text;
+      else input.options[0].textContent = by === undefined ? text : phrase(WORDS.recipe_says, { value: text });
       if (!(spec.name in form.changes) && input.getAttribute("aria-invalid") !== "true") input.value = "";
       row.classList.toggle("vl-changed", spec.name in form.changes);
     };
@@ -130,33 +131,32 @@
     if (spec.kind === "list") {
       const parts = (/[;\s]/.test(text.trim()) ? text.trim().split(/[;\s]+/) : text.trim().split(",")).filter(Boolean)
         .map((part) => numberOf(part.replace(/,$/, "")));
-      if (parts.some(Number.isNaN) || (spec.pair && parts.length > 2)) throw new Error(spec.pair ?
-        "Give rows and columns, such as 4 4, or one number for both." : "Give numbers with spaces between them.");
+      if (parts.some(Number.isNaN) || (spec.pair && parts.length > 2)) throw new Error(spec.pair ? WORDS.give_pair : WORDS.give_numbers);
       return spec.pair && parts.length === 1 ? [parts[0], parts[0]] : parts;
     }
     const value = numberOf(text), { low, high } = spec, bounds = low !== null && low !== undefined && high !== null && high !== undefined;
     if (Number.isNaN(value) || (spec.kind === "whole" && !Number.isInteger(value)))
-      throw new Error(spec.kind === "whole" ? "Give a whole number." : "Give a number.");
-    if (bounds && !(value >= low && value <= high)) throw new Error("Give a number from " + low + " to " + high + ".");
+      throw new Error(spec.kind === "whole" ? WORDS.give_whole : WORDS.give_number);
+    if (bounds && !(value >= low && value <= high)) throw new Error(phrase(WORDS.give_between, { low, high }));
     return value;
   }
 
   function buildSettings() {
-    const names = { model: "The model", training: "The training", pictures: "The pictures" };
     fields = [];
-    groups.replaceChildren(...Object.entries(names).map(([group, name]) => {
+    groups.replaceChildren(...Object.entries(WORDS.setting_groups).map(([group, words]) => {
       const own = lab.hello.settings.filter((spec) => spec.group === group && spec.name !== "freeze").map(field);
       fields.push(...own);
       return make("details", { class: "vl-group", "data-group": group, hidden: !own.length },
-        make("summary", { text: name + " (" + own.length + ")" }), make("div", { class: "vl-settings" }, ...own.map(({ row }) => row)));
+        make("summary", { text: phrase(words, { n: own.length }) }), make("div", { class: "vl-settings" }, ...own.map(({ row }) => row)));
     }));
   }
 
   // Runs whose model can be the beginning of another (a CNN's cannot); what a race hides stays hidden. Asked when the form is opened,
   // because titles may have changed.
   async function fillBegin() {
-    const options = [["", "random weights (from scratch)"], ["box", "the model in the box"]], known = mine.list();
-    if (form.start && !options.some(([value]) => value === form.start)) options.push([form.start, form.startTitle || "a model of yours"]);
+    const options = [["", WORDS.from_scratch], ["box", WORDS.model_in_the_box]], known = mine.list();
+    if (form.start && !options.some(([value]) => value === form.start))
+      options.push([form.start, form.startTitle || WORDS.a_trained_model]);
     const list = known.length && box.open ? await ask({ question: "list", mine: known }).catch(() => null) : null;
     for (const run of list?.runs ?? []) if (run.can.open && run.id !== form.start)
       options.push([run.id, run.title + (run.accuracy && !sealed(run.id) ? ", " + exactly(run.accuracy) : "")]);
@@ -175,14 +175,14 @@
     size.value = form.model ?? "";
     shape.hidden = Boolean(form.start);                                    // a trained model brings its own shape
     const preset = presetOf();
-    size.options[0].textContent = "as the recipe says" + (preset ? ": " + preset.size : "");
+    size.options[0].textContent = preset ? phrase(WORDS.as_recipe_size, { size: preset.size }) : WORDS.as_recipe;
     sizeNote.textContent = hello.sizes.find((one) => one.name === (form.model ?? preset?.size))?.about ?? "";
     if (begin.value !== form.start) fillBegin();
     freeze.checked = form.freeze;
     freezeRow.hidden = !form.start;
     if (document.activeElement !== title) title.value = form.title;
     const count = Object.keys(form.changes).length;
-    changed.textContent = count ? count + (count === 1 ? " setting" : " settings") + " changed" : "";
+    changed.textContent = count ? phrase(WORDS.settings_changed, { n: count }) : "";
     reset.hidden = !count;
     for (const { renew } of fields) renew();
     for (const one of groups.children) if (one.dataset.group === "model") one.hidden = Boolean(form.start);

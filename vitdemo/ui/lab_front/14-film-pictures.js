@@ -2,11 +2,10 @@
 (() => {
   const most = () => lab.hello?.limits.film ?? 6;
   const pick = make("input", { type: "file", accept: "image/*", multiple: true, class: "vl-hidden", tabindex: -1,
-    "aria-label": "Pictures for the attention film", onchange: () => { add(pick.files); pick.value = ""; } });
-  const button = make("button", { type: "button", class: "vl-button", text: "Choose pictures", onclick: () => pick.click() });
+    "aria-label": WORDS.film_pick, onchange: () => { add(pick.files); pick.value = ""; } });
+  const button = make("button", { type: "button", class: "vl-button", text: WORDS.choose_pictures, onclick: () => pick.click() });
   const shown = make("div", { class: "vl-picks" }), words = make("p", { class: "vl-hint", role: "status" });
-  const area = setup.block("Attention film", "At every look the film shows what all heads read in these pictures. Without your own: " +
-    "three photos (CIFAR-10), or three pictures of the data.", make("div", { class: "vl-row" }, button, pick, words), shown);
+  const area = setup.block(WORDS.film_pictures, WORDS.film_pictures_line, make("div", { class: "vl-row" }, button, pick, words), shown);
   area.addEventListener("dragover", (event) => event.preventDefault());
   area.addEventListener("drop", (event) => { event.preventDefault(); add(event.dataTransfer.files); });
   setup.more.append(area);
@@ -15,8 +14,8 @@
     const largest = lab.hello.limits.zip_megabytes;
     words.textContent = "";
     for (const file of files) {
-      if (form.film.length >= most()) { words.textContent = "A film has at most " + most() + " pictures."; break; }
-      if (file.size > largest * 1e6) { words.textContent = file.name + " is larger than " + largest + " MB."; continue; }
+      if (form.film.length >= most()) { words.textContent = phrase(WORDS.film_full, { n: most() }); break; }
+      if (file.size > largest * 1e6) { words.textContent = phrase(WORDS.file_larger, { name: file.name, n: largest }); continue; }
       form.film.push({ file, url: URL.createObjectURL(file) });
     }
     fill();
@@ -25,7 +24,8 @@
   function fill() {
     button.disabled = form.film.length >= most();
     shown.replaceChildren(...form.film.map((one, i) => make("figure", {}, make("img", { src: one.url, alt: one.file.name }),
-      make("button", { type: "button", class: "vl-button", text: "Remove", "aria-label": "Remove " + one.file.name,
+      make("button", { type: "button", class: "vl-button", text: WORDS.remove,
+        "aria-label": phrase(WORDS.remove_file, { name: one.file.name }),
         onclick: () => { URL.revokeObjectURL(one.url); form.film.splice(i, 1); fill(); button.focus(); } }))));
     shown.hidden = !form.film.length;
   }

@@ -10,22 +10,22 @@
   };
   const time = figure("left"), right = figure("right"), speed = figure("speed"), epoch = figure("passes");
   const caution = make("p", { class: "vl-caution", hidden: true });
-  const bar = make("progress", { class: "vl-progress", max: 1, value: 0, "aria-label": "How much of the run is done" });
+  const bar = make("progress", { class: "vl-progress", max: 1, value: 0, "aria-label": WORDS.how_much_done });
   const button = (text, kind, act) => make("button",
     { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
-  const stop = button("Stop", "vl-button",
+  const stop = button(WORDS.stop, "vl-button",
     async () => { await ask({ question: "stop", run: lab.id }); stopping = lab.id; fill(); lookNow(); });
-  const open = button("Open this model in Explore", "vl-primary", async () => openInExplore(lab.id));
-  const resume = button("Go on training", "vl-button",
+  const open = button(WORDS.open_in_explore, "vl-primary", async () => openInExplore(lab.id));
+  const resume = button(WORDS.go_on_training, "vl-button",
     async () => { await ask({ question: "resume", run: lab.id, mine: mine.known() }); mine.add(lab.id); lookNow(); });
-  const download = button("Download the model", "vl-button", save);
-  const again = button("New run", "vl-button", async () => { choose(null); root.querySelector(".vl-amount").focus(); });
-  const output = make("pre", { class: "vl-output", tabindex: 0, role: "region", "aria-label": "The last lines the run wrote" });
+  const download = button(WORDS.download_model, "vl-button", save);
+  const again = button(WORDS.new_run, "vl-button", async () => { choose(null); root.querySelector(".vl-amount").focus(); });
+  const output = make("pre", { class: "vl-output", tabindex: 0, role: "region", "aria-label": WORDS.last_lines });
   const skipped = make("details", { class: "vl-skipped" }, make("summary"), make("p", { class: "vl-hint" }));
   const plan = make("dl", { class: "vl-plan", id: "vl-plan", hidden: true });
   const more = make("button", { type: "button", class: "vl-button vl-more", "aria-controls": "vl-plan", "aria-expanded": "false",
-    text: "All settings", onclick: () => { plan.hidden = !plan.hidden; more.setAttribute("aria-expanded", String(!plan.hidden)); } });
-  const box = make("section", { class: "vl-status", "aria-label": "The run" },
+    text: WORDS.all_settings, onclick: () => { plan.hidden = !plan.hidden; more.setAttribute("aria-expanded", String(!plan.hidden)); } });
+  const box = make("section", { class: "vl-status", "aria-label": WORDS.the_run },
     make("div", { class: "vl-words" }, name, state, sentence, live),
     make("div", { class: "vl-figures" }, time.box, right.box, speed.box, epoch.box), caution, bar,
     make("div", { class: "vl-row vl-acts" }, open, stop, resume, download, again, more), output, skipped, plan);
@@ -64,22 +64,22 @@
   function figures(status) {
     const looks = lab.rows.filter((row) => typeof row.accuracy === "number"), last = looks.at(-1), { test } = lab;
     aim(status.over ? null : status.seconds_left);
-    if (status.over) show(time, status.seconds ? clock(status.seconds) : null, "trained");
-    else if (status.state === "queued") show(time, status.position > 1 ? String(status.position - 1) : null, "in line before it");
+    if (status.over) show(time, status.seconds ? clock(status.seconds) : null, WORDS.trained);
+    else if (status.state === "queued") show(time, status.position > 1 ? String(status.position - 1) : null, WORDS.in_line);
     // else the test
-    else if (end === null) show(time, status.state === "running" && status.progress < 1 ? "–:––" : null, "timing the first steps");
-    else { show(time, clock((end - performance.now()) / 1000), "left, tests included"); tick(); }
-    if (test) show(right, exact(test.accuracy), "of " + test.n.toLocaleString("en") + " test pictures right" + error(test.standard_error));
-    else if (last) show(right, exact(last.accuracy),
-      last.step === 0 ? "right before any training" : "of validation pictures right" + error(last.look?.standard_error));
+    else if (end === null) show(time, status.state === "running" && status.progress < 1 ? "–:––" : null, WORDS.timing_first);
+    else { show(time, clock((end - performance.now()) / 1000), WORDS.time_left); tick(); }
+    if (test) show(right, exact(test.accuracy),
+      phrase(WORDS.right_of_test_n, { n: test.n.toLocaleString("en"), error: error(test.standard_error) }));
+    else if (last) show(right, exact(last.accuracy), last.step === 0 ? WORDS.right_untrained :
+      phrase(WORDS.right_of.validation, { error: error(last.look?.standard_error) }));
     else if (typeof (status.test_accuracy ?? status.accuracy) === "number") show(right, exact(status.test_accuracy ?? status.accuracy),
-      "of " + (typeof status.test_accuracy === "number" ? "test" : "validation") + " pictures right");
+      phrase(WORDS.right_of[typeof status.test_accuracy === "number" ? "test" : "validation"], { error: "" }));
     else show(right, null);
     caution.textContent = right.box.hidden ? "" : lab.flatters;
     caution.hidden = !caution.textContent;
-    show(speed, status.images_per_second ? Math.round(status.images_per_second).toLocaleString("en") : null, "images a second");
-    show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null,
-      "passes over the pictures");
+    show(speed, status.images_per_second ? Math.round(status.images_per_second).toLocaleString("en") : null, WORDS.images_a_second);
+    show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null, WORDS.passes_made);
   }
 
   function fill() {
@@ -89,20 +89,20 @@
     if (!status) {
       for (const part of [time, right, speed, epoch]) part.box.hidden = true;
       name.textContent = sentence.textContent = "";
-      state.textContent = lab.id ? "Asking …" : "";
+      state.textContent = lab.id ? WORDS.asking : "";
       for (const part of [caution, bar, stop, open, resume, download, output, skipped, plan, more]) part.hidden = true;
       return;
     }
     const own = lab.id !== "recorded", ending = (stopping === lab.id || status.stopping) && !status.over;
-    state.textContent = lab.plan?.imported ? "Loaded" : ending ? "Stopping" : STATE_NAMES[status.state] ?? status.state;
-    const words = ending ? "The best weights so far are kept." : status.queue_sentence || status.head || "";
+    state.textContent = lab.plan?.imported ? WORDS.loaded_model : ending ? WORDS.stopping : WORDS.states[status.state] ?? status.state;
+    const words = ending ? WORDS.best_kept : status.queue_sentence || status.head || "";
     sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "")
       .replace(/^./, (letter) => letter.toUpperCase());
     hear(live, state.textContent + ". " + sentence.textContent);
     figures(status);
     bar.hidden = status.state === "failed" && !status.progress || Boolean(lab.plan?.imported);
     bar.value = status.progress || 0;
-    bar.setAttribute("aria-valuetext", Math.round(100 * bar.value) + " percent");
+    bar.setAttribute("aria-valuetext", phrase(WORDS.percent_n, { n: Math.round(100 * bar.value) }));
     stop.hidden = status.over || !own;
     stop.disabled = ending;
     open.hidden = !can.open;
@@ -113,18 +113,20 @@
     output.textContent = (status.output ?? []).join("\n");
     skipped.hidden = !lab.left.line;
     skipped.firstChild.textContent = lab.left.line;
-    skipped.lastChild.textContent = lab.left.names.join(", ") || "Every picture could be read.";
+    skipped.lastChild.textContent = lab.left.names.join(", ") || WORDS.all_read;
     fillPlan();
   }
 
-  const plain = (what, value) => typeof value === "boolean" ? (value ? "on" : "off") : Array.isArray(value) ?
-    value.join(["image", "patch"].includes(what) ? " × " : ", ") || "none" : String(value);
+  const plain = (what, value) => typeof value === "boolean" ? (value ? WORDS.setting_on : WORDS.setting_off) :
+    Array.isArray(value) ? value.join(["image", "patch"].includes(what) ? " × " : ", ") || WORDS.setting_none : String(value);
 
   // The run's title, and of its kind what the title does not say already.
   function called({ title = "", network, model, data = "", preset, start }) {
-    const kind = [network === "cnn" ? "small CNN" : model, data.split(":")[0], preset && "recipe " + preset,
-      start && "from " + start[0].toLowerCase() + start.slice(1)];
-    return [title, ...kind.filter((part) => part && !title.includes(part.replace("recipe ", "")))].filter(Boolean).join(" · ");
+    const kind = [[network === "cnn" ? WORDS.small_cnn : model], [data.split(":")[0]],
+      [preset, preset && phrase(WORDS.by_recipe, { name: preset })],
+      [start && phrase(WORDS.begun_from, { model: start[0].toLowerCase() + start.slice(1) })]];
+    return [title, ...kind.filter(([part]) => part && !title.includes(part)).map(([part, words = part]) => words)]
+      .filter(Boolean).join(" · ");
   }
 
   function fillPlan() {
@@ -140,7 +142,7 @@
   }
 
   async function save() {
-    say(await saveModel(lab.id) + ". It says itself what it is: load it again here, or with the shell.");
+    say(phrase(WORDS.model_saved_here, { saved: await saveModel(lab.id) }));
   }
 
   on("run", () => { more.setAttribute("aria-expanded", "false"); end = null; told = ""; stopping = null; fill(); });

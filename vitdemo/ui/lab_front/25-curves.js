@@ -2,9 +2,9 @@
 // marked, and a pointer reads the numbers. Left and right arrows go from look to look, as in the film.
 (() => {
   const MOST = 400, TALL = { loss: 190, accuracy: 250 }, TOP = 12, BOTTOM = 26, LEFT = 52, RIGHT = 14;
-  const { box, body } = section("run", 25, "How it learns", "loss falls, accuracy rises", { column: "side" });
+  const { box, body } = section("run", 25, WORDS.how_it_learns, WORDS.how_it_learns_line, { column: "side" });
   const readout = make("p", { class: "vl-readout" }), area = make("div", { class: "vl-curves", tabindex: 0, role: "slider",
-    "aria-label": "Loss and accuracy; left and right arrows go from look to look", "aria-valuemin": 0 });
+    "aria-label": WORDS.curves_slider, "aria-valuemin": 0 });
   body.append(area, readout);
   let width = 0, plots = [], frame = 0, points = [], hovered = null, total = 0;
 
@@ -47,7 +47,7 @@
     for (const t of timeTicks(end, width / 80)) plot.append(svg("line", { x1: x(t), x2: x(t), y1: bottom, y2: bottom + 4,
       class: "vl-rule" }), svg("text", { x: x(t), y: bottom + 20, "text-anchor": t ? "middle" : "start", text: clock(t) }));
     if (last) plot.append(svg("text",
-      { x: (LEFT + width - RIGHT) / 2, y: tall - 3, "text-anchor": "middle", class: "vl-soft", text: "minutes of training" }));
+      { x: (LEFT + width - RIGHT) / 2, y: tall - 3, "text-anchor": "middle", class: "vl-soft", text: WORDS.minutes_of_training }));
     const mark = svg("line", { y1: TOP + 18, y2: bottom, class: "vl-mark" }),
       pointer = svg("line", { y1: TOP + 18, y2: bottom, class: "vl-pointer" });
     return { plot, x, at, bottom, mark, pointer, end };
@@ -57,7 +57,7 @@
     const losses = thinned(rows.filter((row) => typeof row.loss === "number")), values = losses.map(([, loss]) => loss);
     const low = values.length ? Math.min(...values) : 0, high = values.length ? Math.max(...values) : 2.5,
       room = (high - low) * 0.06 || 0.2, y = [Math.max(0, low - room), high + room];
-    const one = frameOf("loss", "Loss", y, ticks(...y, 4), String, false);
+    const one = frameOf("loss", WORDS.loss, y, ticks(...y, 4), String, false);
     if (losses.length) one.plot.append(svg("polyline",
       { class: "vl-loss", points: losses.map(([s, loss]) => one.x(s).toFixed(1) + "," + one.at(loss).toFixed(1)).join(" ") }));
     one.plot.append(one.pointer, one.mark);
@@ -67,9 +67,9 @@
   function drawAccuracy(looks, chance) {
     const most = looks.reduce((high, row) => Math.max(high, row.accuracy + 2 * (row.look?.standard_error ?? 0)), 0),
       y = [0, most < 0.38 ? 0.4 : most < 0.58 ? 0.6 : most < 0.78 ? 0.8 : 1];
-    const one = frameOf("accuracy", "Right on validation pictures", y, ticks(...y, 4), whole, true), { plot, x, at } = one;
+    const one = frameOf("accuracy", WORDS.right_on_validation, y, ticks(...y, 4), whole, true), { plot, x, at } = one;
     if (chance) plot.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: at(chance), y2: at(chance), class: "vl-chance" }),
-      svg("text", { x: width - RIGHT - 8, y: at(chance) - 6, "text-anchor": "end", class: "vl-soft", text: "guessing" }));
+      svg("text", { x: width - RIGHT - 8, y: at(chance) - 6, "text-anchor": "end", class: "vl-soft", text: WORDS.guessing }));
     const band = looks.filter((row) => row.look?.standard_error), edge = (row, sign) =>
       x(row.seconds).toFixed(1) + "," + at(Math.max(0, Math.min(y[1], row.accuracy + sign * row.look.standard_error))).toFixed(1);
     if (band.length > 1) plot.append(svg("polygon",
@@ -110,13 +110,15 @@
   }
 
   function words(row) {
-    if (!row) return "The first point comes after the first steps.";
+    if (!row) return WORDS.no_point;
     const look = lab.rows.filter((one) => typeof one.accuracy === "number" && one.step <= row.step)
       .at(-1) ?? (typeof row.accuracy === "number" ? row : null);
-    const loss = typeof row.loss === "number" ? ": loss " + row.loss.toFixed(2) : "", error = look?.look?.standard_error;
-    return "After " + clock(row.seconds) + ", step " + row.step.toLocaleString("en") + loss +
-      (look ? (loss ? "; " : ": ") + (100 * look.accuracy).toFixed(1) + "%" + (error ? " ± " + (100 * error).toFixed(1) : "") + " right" +
-      (look.step < row.step ? " at " + clock(look.seconds) : "") : "") + ".";
+    const error = look?.look?.standard_error, parts = [];
+    if (typeof row.loss === "number") parts.push(phrase(WORDS.loss_is, { loss: row.loss.toFixed(2) }));
+    if (look) parts.push(phrase(look.step < row.step ? WORDS.right_before : WORDS.right_here, { time: clock(look.seconds),
+      share: (100 * look.accuracy).toFixed(1) + "%" + (error ? " ± " + (100 * error).toFixed(1) : "") }));
+    const point = phrase(WORDS.point, { time: clock(row.seconds), step: row.step.toLocaleString("en") });
+    return [point, parts.join("; ")].filter(Boolean).join(": ") + ".";
   }
 
   function nearest(list, seconds) {

@@ -1,8 +1,7 @@
 // Sixteen pictures it never trains on and what it takes them for, and the first layer forming: its filters and its positions.
 (() => {
-  const watch_ = section("run", 42, "Pictures it never trains on", "what it calls them, as it learns", { column: "side" });
-  const first = section("run", 45, "Inside the first layer",
-    "its filters and its positions, at the start and at the look on show", { column: "under" });
+  const watch_ = section("run", 42, WORDS.watched, WORDS.watched_line, { column: "side" });
+  const first = section("run", 45, WORDS.first_layer, WORDS.first_layer_line, { column: "under" });
   const count = make("p", { class: "vl-count" }), grid = make("ul", { class: "vl-watched" });
   watch_.body.append(count, grid);
   const pair = (title, line) => {
@@ -10,13 +9,10 @@
       words = make("p", { class: "vl-hint", text: line });
     const caption = make("figcaption");
     const box = make("section", { class: "vl-pair" }, make("h4", { text: title }), make("div", { class: "vl-then-now" },
-      make("figure", {}, make("figcaption", { text: "at the start" }), then), make("figure", {}, caption, now)), words);
+      make("figure", {}, make("figcaption", { text: WORDS.at_the_start }), then), make("figure", {}, caption, now)), words);
     return { box, then, now, caption, title };
   };
-  const filters = pair("Patch filters", "Each square is one filter of the patch embedding, equation (1): the pattern of pixels it " +
-    "answers to. Grey is a weight of zero. The same filters, in the same order, all the way.");
-  const positions = pair("Similarity of positions", "One small map for each patch position: its cosine similarity with every other, dark " +
-    "-1, bright 1. Noise at the start; rows and columns appear where it has learned what is near what.");
+  const filters = pair(WORDS.patch_filters, WORDS.filters_line), positions = pair(WORDS.similarity_of_positions, WORDS.positions_line);
   first.body.append(make("div", { class: "vl-pairs" }, filters.box, positions.box));
   let tiles = [], built = null, frame = 0;
 
@@ -26,7 +22,7 @@
     tiles = scene.watched.map(({ picture: url, truth }) => {
       const name = make("b"), sure = make("span", { class: "vl-number" }), fate = make("span", { class: "vl-fate" }),
         line = svg("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true", class: "vl-spark" });
-      const box = make("li", {}, make("img", { src: url, alt: "A picture of the class " + scene.classes[truth] }),
+      const box = make("li", {}, make("img", { src: url, alt: phrase(WORDS.picture_of_class, { name: scene.classes[truth] }) }),
         make("div", { class: "vl-tile" }, make("span", { class: "vl-answer" }, name, sure), fate, line));
       return { box, name, sure, fate, line, truth };
     });
@@ -51,17 +47,17 @@
       tile.box.dataset.right = String(right);
       tile.name.textContent = scene.classes[answer];
       tile.sure.textContent = percent(sure);
-      tile.fate.textContent = right ? "right" : "it is: " + scene.classes[tile.truth];
+      tile.fate.textContent = right ? WORDS.is_right : phrase(WORDS.it_is, { name: scene.classes[tile.truth] });
       tile.line.replaceChildren(svg("polyline",
         { points: frames.map((one, k) => (100 * k / most).toFixed(1) + "," + (19 - 18 * one.watched[i][2]).toFixed(1)).join(" ") }),
         svg("line", { x1: 100 * lab.index / most, x2: 100 * lab.index / most, y1: 0, y2: 20 }));
     });
     const right = tiles.filter((tile, i) => shown.watched[i][0] === tile.truth).length;
-    count.replaceChildren(make("b", { text: right + " of " + tiles.length }),
-      " right " + when(shown) + ". The line below each is the share of the true class so far.");
+    const [before, after] = around(WORDS.watched_right, "count", { when: when(shown) });
+    count.replaceChildren(before, make("b", { text: phrase(WORDS.n_of_all, { n: right, all: tiles.length }) }), after);
   }
 
-  const when = (shown) => shown.step === 0 ? "before any training" : "after " + clock(shown.seconds);
+  const when = (shown) => shown.step === 0 ? WORDS.before_any_training : phrase(WORDS.after_time, { time: clock(shown.seconds) });
 
   function drawFirst(shown) {
     const start = lab.frames[0];
@@ -70,7 +66,11 @@
       if (!shown[key]) continue;
       part.caption.textContent = when(shown);
       for (const [canvas, of] of [[part.then, start], [part.now, shown]])
-        if (canvas.of !== of) { paint_(canvas, of[key]); canvas.of = of; dress(canvas, { "aria-label": part.title + " " + when(of) }, []); }
+        if (canvas.of !== of) {
+          paint_(canvas, of[key]);
+          canvas.of = of;
+          dress(canvas, { "aria-label": phrase(WORDS.what_when, { what: part.title, when: when(of) }) }, []);
+        }
     }
   }
 

@@ -2,7 +2,7 @@
 const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, abouts: [], room: 480 };
 (() => {
   const TALLEST = 480;       // CSS pixels of the large picture's height
-  const { box, body } = section("run", 40, "The attention film", "where it looks: from before the first step to now", { column: "main" });
+  const { box, body } = section("run", 40, WORDS.film, WORDS.film_line, { column: "main" });
   const parts = film.parts = {};
   let fresh = 0;             // counts the runs, so that pictures of an earlier one that arrive late are dropped
 
@@ -10,7 +10,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   film.frame = () => lab.frames[lab.index] ?? null;
   film.hasMaps = () => Boolean(film.frame()?.subjects[film.subject]?.reads);
   film.about = () => film.abouts[film.subject]?.[film.input ? "input" : "photo"] ?? null;
-  film.headName = (head) => head === "mean" ? "mean of the heads" : "head " + (head + 1);
+  film.headName = (head) => head === "mean" ? WORDS.heads_joined.mean : phrase(WORDS.head_n, { n: head + 1 });
   // Which class a picture is of: its label or, for a picture that somebody chose, the class that its name says; null where nobody knows.
   film.truth = (subject = film.subject) => {
     const { name, truth } = lab.scene.subjects[subject],
@@ -19,7 +19,7 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   };
   film.nextHead = (step) => typeof film.head === "number" ? Math.max(0, Math.min(lab.scene.heads - 1, film.head + step)) :
     step > 0 ? 0 : lab.scene.heads - 1;
-  film.title = () => "Layer " + (film.layer + 1) + ", " + film.headName(film.head);
+  film.title = () => phrase(WORDS.layer_and_heads, { layer: film.layer + 1, heads: film.headName(film.head) });
 
   // The weights (layers, heads, T) of a subject in a frame and the largest patch weight of every layer, worked out once; null for a CNN.
   film.maps = (frame, subject = film.subject) => {
@@ -58,40 +58,40 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   };
   film.placeOf = (vector) => {
     const { cols, prefix } = lab.scene, high = film.largest(vector), best = vector.indexOf(high, prefix) - prefix;
-    return "row " + (Math.floor(best / cols) + 1) + ", column " + (best % cols + 1) + ", " + percent(high);
+    return { place: phrase(WORDS.place, { row: Math.floor(best / cols) + 1, col: best % cols + 1 }), share: percent(high) };
   };
   film.scale = (vector, layer, subject) => film.own ? film.largest(vector) : film.high(layer, subject, film.head);
 
   film.change = (changes = {}) => { Object.assign(film, changes); draw(); film.tell(); film.speak(); };
 
   function build() {
-    const stage = make("canvas", { class: "vl-film-main", role: "img", "aria-label": "the picture" });
-    const scale = make("canvas", { class: "vl-scale", width: 256, height: 14, role: "img", "aria-label": "colour scale" });
+    const stage = make("canvas", { class: "vl-film-main", role: "img" });
+    const scale = make("canvas", { class: "vl-scale", width: 256, height: 14, role: "img" });
     Object.assign(parts, {
       stage, scale, empty: make("p", { class: "vl-hint", role: "status" }), whole: make("div", { class: "vl-film", hidden: true }),
-      subjects: make("div", { class: "vl-subjects", role: "group", "aria-label": "Picture" }),
+      subjects: make("div", { class: "vl-subjects", role: "group", "aria-label": WORDS.film_picture }),
       even: make("i", { class: "vl-even" }), high: make("span"), unit: make("span", { class: "vl-hint" }),
       verdict: make("p", { class: "vl-verdict" }), right: make("p", { class: "vl-hint" }), top: make("ol", { class: "vl-top3" }),
       wall: make("canvas", { class: "vl-wall", role: "img" }), wallHeads: make("div", { class: "vl-wall-heads", "aria-hidden": "true" }),
       wallLayers: make("div", { class: "vl-wall-layers", "aria-hidden": "true" }), chosen: make("i", { class: "vl-wall-chosen" }),
       note: make("p", { class: "vl-hint" }), time: make("div", { class: "vl-time" }), told: make("div", { class: "vl-told" }),
-      heads: make("div", { class: "vl-row", role: "group", "aria-label": "Head" }), layerName: make("span"),
+      heads: make("div", { class: "vl-row", role: "group", "aria-label": WORDS.head }), layerName: make("span"),
       crop: make("p", { class: "vl-hint" }),
     });
-    parts.layer = make("input", { type: "range", min: 1, max: 1, step: 1, value: 1, "aria-label": "Layer",
+    parts.layer = make("input", { type: "range", min: 1, max: 1, step: 1, value: 1, "aria-label": WORDS.layer,
       oninput: (event) => film.change({ layer: Number(event.target.value) - 1 }) });
     parts.bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }),
       make("span", { class: "vl-scale-box" }, scale, parts.even), parts.high, parts.unit);
     parts.wallFrame = make("div", { class: "vl-wall-frame", tabindex: 0, role: "application",
-      "aria-label": "All layers and heads. Arrow keys choose one." }, parts.wall, parts.chosen);
-    parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": "All layers and heads" },
-      make("h4", { text: "All layers and heads" }),
-      make("p", { class: "vl-hint", text: "Layers down, heads across; choose one." }),
+      "aria-label": WORDS.all_maps_keys }, parts.wall, parts.chosen);
+    parts.wallBox = make("section", { class: "vl-film-wall", "aria-label": WORDS.all_maps },
+      make("h4", { text: WORDS.all_maps }),
+      make("p", { class: "vl-hint", text: WORDS.all_maps_line }),
       make("div", { class: "vl-wall-box" }, parts.wallHeads, parts.wallLayers, parts.wallFrame));
     parts.controls = controls();
     parts.whole.append(parts.subjects, make("div", { class: "vl-film-room" }, stage, parts.crop, parts.bar),
-      make("div", { class: "vl-film-beside" }, make("section", { class: "vl-film-answer", "aria-label": "The answer at this look" },
-        make("h4", { text: "What it answers" }), parts.verdict, parts.top, parts.right, parts.note), parts.wallBox),
+      make("div", { class: "vl-film-beside" }, make("section", { class: "vl-film-answer", "aria-label": WORDS.answer_at_look },
+        make("h4", { text: WORDS.what_it_answers }), parts.verdict, parts.top, parts.right, parts.note), parts.wallBox),
       parts.time, parts.controls, parts.told);
     body.append(parts.empty, parts.whole);
     new ResizeObserver(([entry]) => { if (entry.contentRect.width) { film.room = entry.contentRect.width; draw(); } })
@@ -101,21 +101,21 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
   }
 
   function controls() {
-    const opacity = make("input", { type: "range", min: 0, max: 100, step: 1, value: look.opacity, "aria-label": "Opacity",
-      "aria-valuetext": look.opacity + " percent", oninput: (event) => {
+    const opacity = make("input", { type: "range", min: 0, max: 100, step: 1, value: look.opacity, "aria-label": WORDS.opacity,
+      "aria-valuetext": phrase(WORDS.percent_n, { n: look.opacity }), oninput: (event) => {
         look.opacity = Number(event.target.value);
-        event.target.setAttribute("aria-valuetext", look.opacity + " percent");
+        event.target.setAttribute("aria-valuetext", phrase(WORDS.percent_n, { n: look.opacity }));
         emit("look");
       } });
     const colours = make("select", { onchange: (event) => { look.colours = event.target.value; emit("look"); } },
-      ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: name === "gray" ? "grey" : name })));
+      ...Object.keys(COLOUR_TABLES).map((name) => make("option", { value: name, text: WORDS.colour_names[name] })));
     const tick = (name, text) => make("label", {},
       make("input", { type: "checkbox", oninput: (event) => film.change({ [name]: event.target.checked }) }), text);
     parts.mapControls = make("div", { class: "vl-film-controls" },
       make("label", { class: "vl-slide" }, parts.layerName, parts.layer), parts.heads,
-      make("label", { class: "vl-slide" }, "Opacity", opacity), make("label", {}, "Colours", colours),
-      tick("own", "Own scale for every look"));
-    return make("div", { class: "vl-film-controls" }, parts.mapControls, tick("input", "As the model sees it"));
+      make("label", { class: "vl-slide" }, WORDS.opacity, opacity), make("label", {}, WORDS.colours, colours),
+      tick("own", WORDS.own_scale));
+    return make("div", { class: "vl-film-controls" }, parts.mapControls, tick("input", WORDS.as_model_sees));
   }
 
   // The pictures of a run's scene, decoded, as the shared painting wants them; and what depends on the scene alone.
@@ -127,15 +127,15 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
         input: { photo: input, height: input.height, width: input.width, crop: [0, 0, input.height, input.width], ...grid } };
     })).catch(() => null);
     if (mine !== fresh) return;
-    if (!abouts) { parts.empty.textContent = "The pictures of this film cannot be shown: they are damaged."; return; }
+    if (!abouts) { parts.empty.textContent = WORDS.film_damaged; return; }
     Object.assign(film, { abouts, subject: 0, layer: scene.layers - 1, head: "mean" });
     parts.subjects.replaceChildren(...scene.subjects.map(({ name }, i) => make("button",
       { type: "button", onclick: () => film.change({ subject: i }) },
       make("canvas", { "aria-hidden": "true" }), make("span", { text: name }), make("span", { class: "vl-hint" }))));
     parts.layer.max = scene.layers;
     parts.heads.replaceChildren(...["mean", ...Array(scene.heads).keys()].map((head) => make("button", {
-       type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? "mean" : head + 1,
-         ...(head === "mean" ? {} : { "aria-label": "head " + (head + 1) }), onclick: () => film.change({ head }) })));
+       type: "button", class: "vl-chip", "data-head": head, text: head === "mean" ? WORDS.mean : head + 1,
+         ...(head === "mean" ? {} : { "aria-label": film.headName(head) }), onclick: () => film.change({ head }) })));
     parts.wallBox.style.setProperty("--vl-wall",
       Math.max(90, Math.min(78 * scene.heads, 320 * scene.heads * scene.cols / (scene.layers * scene.rows))) + 24 + "px");
     parts.wallHeads.replaceChildren(...Array.from({ length: scene.heads }, (_, h) => make("span", { text: h + 1 })));
@@ -156,15 +156,16 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
     const side = Math.max(1, Math.min(film.room, TALLEST * about.width / about.height));
     parts.stage.style.width = side + "px";
     paint(parts.stage, about, vector, high, side);
-    parts.stage.setAttribute("aria-label", lab.scene.subjects[film.subject].name +
-      (vector ? ": " + film.title() + ", what " + lab.scene.reader + " reads at step " + frame.step + ", most in " + film.placeOf(vector) :
-        " at step " + frame.step));
+    const { name } = lab.scene.subjects[film.subject], { reader } = lab.scene, { step } = frame;
+    parts.stage.setAttribute("aria-label", vector ?
+      phrase(WORDS.map_at_step, { name, title: film.title(), reader, step, ...film.placeOf(vector) }) :
+      phrase(WORDS.picture_at_step, { name, step }));
     const [top, left, bottom, right] = about.crop;
     parts.crop.hidden = top < 1 && left < 1 && bottom > about.height - 1 && right > about.width - 1;
-    parts.crop.textContent = "The pale part is cropped away: the model does not see it.";
+    parts.crop.textContent = WORDS.cropped_away;
     for (const part of [parts.bar, parts.wallBox, parts.mapControls]) part.hidden = !vector;
     parts.note.hidden = Boolean(vector);
-    parts.note.textContent = vector ? "" : "This network has no attention, so its film shows only what it answers.";
+    parts.note.textContent = vector ? "" : WORDS.film_without_attention;
     if (vector) drawScale(high);
     drawAnswer(frame.subjects[film.subject], film.truth());
     drawSubjects(frame);
@@ -174,41 +175,39 @@ const film = { subject: 0, layer: -1, head: "mean", own: false, input: false, ab
 
   function nothing() {
     if (!lab.status) return "";
-    if (lab.scene && !lab.scene.subjects.length) return "No pictures were chosen for this film.";
-    if (lab.plan?.imported) return "This model was loaded from a file: there is no film of its training.";
-    return lab.status.over ? "This run ended before its first look, so there is no film of it." :
-      "The film begins with the first look at the untrained model.";
+    if (lab.scene && !lab.scene.subjects.length) return WORDS.film_empty;
+    if (lab.plan?.imported) return WORDS.film_of_file;
+    return lab.status.over ? WORDS.film_none : WORDS.film_to_come;
   }
 
   function drawScale(high) {
     const tokens = film.maps(film.frame()).tokens;
     parts.high.textContent = high.toFixed(3);
-    parts.unit.textContent = "attention weight, " + (film.own ? "scale of this look alone: looks cannot be compared by colour" :
-      "one scale for this map over all looks" + (lab.status?.over ? "" : " so far")) + "; the mark is an even share, 1/" + tokens;
+    parts.unit.textContent = phrase(WORDS.film_scale,
+      { scale: film.own ? WORDS.scale_own : lab.status?.over ? WORDS.scale_all : WORDS.scale_so_far, tokens });
     parts.even.hidden = high * tokens < 1;
     parts.even.style.left = 100 / (tokens * high) + "%";
     parts.layer.value = film.layer + 1;
-    parts.layer.setAttribute("aria-valuetext", "layer " + (film.layer + 1) + " of " + lab.scene.layers);
-    parts.layerName.textContent = "Layer " + (film.layer + 1) + " of " + lab.scene.layers;
+    parts.layerName.textContent = phrase(WORDS.layer_of, { layer: film.layer + 1, all: lab.scene.layers });
+    parts.layer.setAttribute("aria-valuetext", parts.layerName.textContent);
     for (const chip of parts.heads.children) chip.setAttribute("aria-pressed", String(chip.dataset.head === String(film.head)));
   }
 
   // A head that starts at zero gives every class the same share: then there is no answer yet.
   film.undecided = (seen) => seen.top.length > 1 && seen.top[0][1] - seen.top.at(-1)[1] < 1e-4;
-  film.named = (seen) => film.undecided(seen) ? "no answer yet" : seen.top.length ?
+  film.named = (seen) => film.undecided(seen) ? WORDS.no_answer_yet : seen.top.length ?
     lab.scene.classes[seen.top[0][0]] + " " + percent(seen.top[0][1]) : "";
 
   function drawAnswer(seen, truth) {
     const undecided = film.undecided(seen), best = seen.top[0]?.[0];
-    parts.verdict.textContent = undecided ? "No answer yet: every class " + percent(seen.top[0][1]) : film.named(seen);
+    parts.verdict.textContent = undecided ? phrase(WORDS.all_alike, { share: percent(seen.top[0][1]) }) : film.named(seen);
     parts.top.replaceChildren(...(undecided ? [] : seen.top).map(([klass, share]) => make("li", {},
       make("span", { text: lab.scene.classes[klass] }), make("span", { text: percent(share) }),
       make("div", { class: "vl-gauge" }, make("div", { style: "width:" + 100 * share + "%" })))));
-    parts.right.textContent = truth === null ?
-      (lab.scene.classes.length ? "Nobody said what this picture shows; the model must name one of its " +
-        lab.scene.classes.length + " classes." : "") :
-      (lab.scene.subjects[film.subject].truth === null ? "The picture is called " : "True label: ") + lab.scene.classes[truth] +
-      (undecided ? "." : best === truth ? ", so this is right." : ", so this is wrong.");
+    const { classes, subjects } = lab.scene, known = subjects[film.subject].truth === null ? WORDS.called : WORDS.labelled;
+    parts.right.textContent = truth !== null ?
+      phrase(known[undecided ? "open" : best === truth ? "right" : "wrong"], { name: classes[truth] }) :
+      classes.length ? phrase(WORDS.unlabelled, { n: classes.length }) : "";
   }
 
   function drawSubjects(frame) {

@@ -1,31 +1,30 @@
 // The film's time: a track over the whole run with its loss and accuracy, which is also the scrubber; play, pause, speed and keys.
 (() => {
   const TALL = 92, PAD = 10, LINE = 62;                                    // CSS pixels of the track; LINE is where the looks stand
-  const SPEEDS = [[0.5, "slow"], [2, "2 looks a second"], [5, "5 looks a second"], [12, "fast"]];
+  const SPEEDS = [0.5, 2, 5, 12];                                          // looks a second
   const { parts, box } = film, ratio = () => window.devicePixelRatio || 1;
   let width = 0, timer = 0, playing = false, held = false;
 
   const canvas = make("canvas", { class: "vl-track-canvas", "aria-hidden": "true" }), mark = make("i", { class: "vl-track-mark" }),
     answers = make("div", { class: "vl-answers", "aria-hidden": "true" });
-  const track = make("div", { class: "vl-track", tabindex: 0, role: "slider", "aria-label": "Look of the film", "aria-valuemin": 1 },
+  const track = make("div", { class: "vl-track", tabindex: 0, role: "slider", "aria-label": WORDS.look_slider, "aria-valuemin": 1 },
     canvas, mark);
   const play = make("button", { type: "button", class: "vl-primary vl-play", onclick: () => playing ? film.pause() : start() });
   const step = (text, label, act) => make("button",
     { type: "button", class: "vl-button", text, "aria-label": label, title: label, onclick: act });
-  const now = make("button", { type: "button", class: "vl-button", text: "Back to now", onclick: () => go(lab.frames.length - 1) });
-  const speed = make("select", { "aria-label": "Speed", onchange: () => { if (playing) beat(); } },
-    ...SPEEDS.map(([value, text]) => make("option", { value, text, ...(value === 2 ? { selected: true } : {}) })));
+  const now = make("button", { type: "button", class: "vl-button", text: WORDS.back_to_now, onclick: () => go(lab.frames.length - 1) });
+  const speed = make("select", { "aria-label": WORDS.speed, onchange: () => { if (playing) beat(); } },
+    ...SPEEDS.map((value, i) => make("option", { value, text: phrase(WORDS.speeds[i], { n: value }), selected: value === 2 })));
   const again = make("input", { type: "checkbox" });
   const when = make("p", { class: "vl-when" }), live = make("p", { class: "vl-hidden", "aria-live": "polite" });
   const firstLine = make("span"), lastLine = make("span");
   parts.time.append(when, make("div", { class: "vl-track-box" }, track, answers, make("div", { class: "vl-track-ends vl-hint" }, firstLine,
-      make("span", { class: "vl-track-what", text: "its answers, underlined where right" }), lastLine)),
-    make("div", { class: "vl-row" }, play, step("|◂", "First look", () => go(0)),
-      step("◂", "One look back", () => go(lab.index - 1)), step("▸", "One look on", () => go(lab.index + 1)),
-      step("▸|", "Last look", () => go(lab.frames.length - 1)),
-      speed, make("label", {}, again, "Repeat"), now),
-    make("p", { class: "vl-hint vl-film-keys",
-      text: "Keys: ← → looks, space plays, [ ] layers, digits or , . heads, m the mean of the heads." }), live);
+      make("span", { class: "vl-track-what", text: WORDS.track_answers }), lastLine)),
+    make("div", { class: "vl-row" }, play, step("|◂", WORDS.first_look, () => go(0)),
+      step("◂", WORDS.look_back, () => go(lab.index - 1)), step("▸", WORDS.look_on, () => go(lab.index + 1)),
+      step("▸|", WORDS.last_look_button, () => go(lab.frames.length - 1)),
+      speed, make("label", {}, again, WORDS.repeat), now),
+    make("p", { class: "vl-hint vl-film-keys", text: WORDS.film_keys_line }), live);
 
   const end = () => lab.status?.over ? lab.frames.at(-1)?.progress || 1 : 1;      // a run that was stopped fills the track as well
   const x = (progress) => PAD + (width - 2 * PAD) * Math.min(1, progress / end());
@@ -60,16 +59,17 @@
   }
 
   film.pace = () => Math.max(0.1, 1 / Number(speed.value));               // seconds that a look stays
-  const show = () => { play.textContent = playing ? "Pause" : "Play"; };
+  const show = () => { play.textContent = playing ? WORDS.pause : WORDS.play; };
 
   // One look in words: which, when, how good.
   film.when = (frame = film.frame(), index = lab.index) => {
-    const name = index === 0 && frame.step === 0 ? lab.plan?.start ? "Start, a fresh head" : "Start, random weights" :
-      index === lab.frames.length - 1 ? (lab.status?.over ? "End" : "Now") : "Look " + (index + 1) + " of " + lab.frames.length;
-    return name + ": step " + frame.step + ", " + clock(frame.seconds) + " of training, " +
-      frame.epoch.toFixed(frame.epoch < 1 ? 2 : frame.epoch < 10 ? 1 : 0) + " passes over the pictures, " +
-      (frame.loss === null ? "" : "loss " + frame.loss.toFixed(2) + ", ") + "right on " + percent(frame.accuracy) + " ± " +
-      (100 * frame.standard_error).toFixed(1) + " of the validation pictures";
+    const name = index === 0 && frame.step === 0 ? (lab.plan?.start ? WORDS.start_fresh_head : WORDS.start_random) :
+      index === lab.frames.length - 1 ? (lab.status?.over ? WORDS.film_end : WORDS.film_now) :
+      phrase(WORDS.look_of, { n: index + 1, all: lab.frames.length });
+    return [phrase(WORDS.look_when, { look: name, step: frame.step, time: clock(frame.seconds),
+      passes: frame.epoch.toFixed(frame.epoch < 1 ? 2 : frame.epoch < 10 ? 1 : 0) }),
+    ...(frame.loss === null ? [] : [phrase(WORDS.loss_is, { loss: frame.loss.toFixed(2) })]),
+    phrase(WORDS.look_right, { share: percent(frame.accuracy), error: (100 * frame.standard_error).toFixed(1) })].join(", ");
   };
 
   film.drawTime = () => {
@@ -78,10 +78,12 @@
     now.hidden = Boolean(lab.status?.over) || lab.index === lab.frames.length - 1;
     track.setAttribute("aria-valuemax", lab.frames.length);
     track.setAttribute("aria-valuenow", lab.index + 1);
-    track.setAttribute("aria-valuetext", (lab.index === 0 ? "start" : "look " + (lab.index + 1)) + ", step " + frame.step + ", " +
-      film.named(frame.subjects[film.subject]) + ", right on " + percent(frame.accuracy));
-    firstLine.textContent = lab.frames[0].step === 0 ? (lab.plan?.start ? "a fresh head" : "random weights") : "step " + lab.frames[0].step;
-    lastLine.textContent = lab.status?.over ? "end" : "end of the run";
+    track.setAttribute("aria-valuetext", [lab.index === 0 ? WORDS.film_start : phrase(WORDS.look_n, { n: lab.index + 1 }),
+      phrase(WORDS.step_n, { n: frame.step }), film.named(frame.subjects[film.subject]),
+      phrase(WORDS.right_on, { share: percent(frame.accuracy) })].filter(Boolean).join(", "));
+    const [{ step: first }] = lab.frames;
+    firstLine.textContent = first ? phrase(WORDS.step_n, { n: first }) : lab.plan?.start ? WORDS.fresh_head : WORDS.random_weights;
+    lastLine.textContent = lab.status?.over ? WORDS.track_end : WORDS.track_end_of_run;
     play.disabled = lab.frames.length < 2;
     if (!width) return;
     mark.style.left = x(frame.progress) + "px";
@@ -114,8 +116,8 @@
     ctx.fillStyle = colour("--body-text-color");
     for (const { progress } of lab.frames) ctx.fillRect(Math.round(x(progress)) - 1, LINE - 3, 2, 7);
     ctx.font = "13px " + css.fontFamily; ctx.textBaseline = "bottom";
-    ctx.fillStyle = colour("--vd-c1"); ctx.fillText("loss", PAD, TALL - 6);
-    ctx.fillStyle = colour("--vd-c2"); ctx.fillText("accuracy (dashed)", PAD + 40, TALL - 6);
+    ctx.fillStyle = colour("--vd-c1"); ctx.fillText(WORDS.track_loss, PAD, TALL - 6);
+    ctx.fillStyle = colour("--vd-c2"); ctx.fillText(WORDS.track_accuracy, PAD + 40, TALL - 6);
   }
 
   film.dark = () => Boolean(root.closest(".dark") ?? document.querySelector(".dark"));
@@ -134,7 +136,8 @@
       if (runs.at(-1)?.answer === answer) runs.at(-1).last = i; else runs.push({ answer, first: i, last: i });
     });
     answers.replaceChildren(...runs.map(({ answer, first, last }) => {
-      const left = middle(first), space = Math.max(2, middle(last + 1) - left - 2), text = answer < 0 ? "no answer" : scene.classes[answer];
+      const left = middle(first), space = Math.max(2, middle(last + 1) - left - 2);
+      const text = answer < 0 ? WORDS.no_answer : scene.classes[answer];
       return make("span", { text: space < 34 ? "" : text, title: text, "data-right": String(answer === truth),
         style: "left:" + left + "px;width:" + space + "px" });
     }));

@@ -15,8 +15,7 @@
       }
     }
     ctx.putImageData(image, 0, 0);
-    canvas.setAttribute("aria-label",
-      "one small map for each of " + layers + " layers and " + heads + " heads at step " + film.frame().step + "; chosen: " + film.title());
+    canvas.setAttribute("aria-label", phrase(WORDS.all_maps_at_step, { layers, heads, step: film.frame().step, title: film.title() }));
     const column = film.head === "mean" ? 0 : film.head, span = film.head === "mean" ? heads : 1;
     parts.chosen.style.cssText = "top:" + 100 * film.layer * tall / height + "%;height:" + 100 * rows / height + "%;left:" +
       100 * column * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";

@@ -1,8 +1,6 @@
 // What the film shows in words, and the film as a file to take along.
 (() => {
   const { parts } = film;
-  const NINTHS = ["upper left", "upper middle", "upper right", "middle left", "centre", "middle right", "lower left",
-    "lower middle", "lower right"];
 
   // How a map spreads over the patches: over how many (exp of its entropy), which ninth of the picture holds more than its part,
   // what stays off patches.
@@ -17,28 +15,28 @@
       sizes[at]++;
     });
     const dense = ninths.map((share, i) => sizes[i] ? share / sizes[i] : 0), best = dense.indexOf(Math.max(...dense));
-    return { over: Math.exp(entropy), place: NINTHS[best], share: ninths[best], even: sizes[best] / patches.length,
+    return { over: Math.exp(entropy), ninth: WORDS.ninths[best], share: ninths[best], even: sizes[best] / patches.length,
       off: vector.subarray(0, prefix).reduce((a, b) => a + b, 0) };
   }
 
   // The share of its attention that a head moved elsewhere between two maps (total variation).
   const moved = (one, two) => one.reduce((sum, w, i) => sum + Math.abs(w - two[i]), 0) / 2;
-  const over = ({ over: count }) => Math.max(1, Math.round(count)) + " of " + lab.scene.rows * lab.scene.cols + " patches";
-  const most = (map) => map.share > 1.2 * map.even ? ", " + percent(map.share) + " of that in the " + map.place : "";
+  const patches = ({ over, share, even, ninth }) => phrase(share > 1.2 * even ? WORDS.about_patches_most : WORDS.about_patches,
+    { n: Math.max(1, Math.round(over)), all: lab.scene.rows * lab.scene.cols, share: percent(share), ninth });
 
   film.brief = () => {
     const frame = film.frame(), maps = film.maps(frame), map = maps && spread(film.vector(maps));
-    return (lab.index === 0 ? "Start" : "Step " + frame.step) + ": " + film.named(frame.subjects[film.subject]) +
-      (map ? ". " + film.title() + " reads from about " + over(map) + most(map) : "") + ".";
+    const look = lab.index === 0 ? WORDS.brief_start : phrase(WORDS.brief_step, { n: frame.step });
+    const answer = [look, film.named(frame.subjects[film.subject])].filter(Boolean).join(": ") + ".";
+    return map ? answer + " " + phrase(WORDS.brief_map, { title: film.title(), patches: patches(map) }) : answer;
   };
 
   const story = make("p", { class: "vl-story" }), more = make("div", { class: "vl-row" });
   const words = make("p", { class: "vl-hint", role: "status" });
-  const save = ["webp", "gif"].map((kind) => make("button",
-    { type: "button", class: "vl-button", text: "Save as " + (kind === "webp" ? "WebP" : "GIF"), onclick: () => take(kind) }));
-  const keep = make("div", { class: "vl-row vl-export" }, ...save, make("span", { class: "vl-hint",
-    text: "An animated picture of this film beside the loss, for slides: the picture, layer, head and speed that are chosen." }), words);
-  parts.told.append(make("h4", { text: "What changed" }), story, more, keep);
+  const save = [["webp", "WebP"], ["gif", "GIF"]].map(([kind, format]) => make("button",
+    { type: "button", class: "vl-button", text: phrase(WORDS.save_as, { format }), onclick: () => take(kind) }));
+  const keep = make("div", { class: "vl-row vl-export" }, ...save, make("span", { class: "vl-hint", text: WORDS.save_film_line }), words);
+  parts.told.append(make("h4", { text: WORDS.what_changed }), story, more, keep);
 
   // Between the first and the last look: the answer, the spread of the chosen map, and which head moved most.
   film.tell = () => {
@@ -46,26 +44,26 @@
     parts.told.hidden = lab.frames.length < 2 || !film.abouts.length;
     if (parts.told.hidden) return;
     const name = lab.scene.subjects[film.subject].name, ends = [first, last].map((frame) => frame.subjects[film.subject]),
-      by = lab.status?.over ? "at the end" : "now";
+      by = lab.status?.over ? WORDS.by_end : WORDS.by_now;
     const answers = lab.frames.map((frame) => frame.subjects[film.subject]).filter((seen) => !film.undecided(seen))
       .map((seen) => seen.top[0]?.[0]);
     const turns = answers.filter((answer, i) => i && answer !== answers[i - 1]).length;
-    const said = (seen) => film.undecided(seen) ? "every class alike (" + percent(seen.top[0][1]) + ")" : film.named(seen);
-    const sentences = ends[0].top.length ? [name + ": at the start " + said(ends[0]) + ", " + by + " " + said(ends[1]) +
-      (turns ? "; it changed its answer " + (turns === 1 ? "once" : turns + " times") + " in between." : ".")] : [];
+    const said = (seen) => film.undecided(seen) ? phrase(WORDS.every_class_alike, { share: percent(seen.top[0][1]) }) : film.named(seen);
+    const sentences = ends[0].top.length ? [phrase(turns ? WORDS.answers_turned : WORDS.answers_kept, { name, by,
+      then: said(ends[0]), after: said(ends[1]), times: turns === 1 ? WORDS.once : phrase(WORDS.n_times, { n: turns }) })] : [];
     const maps = [film.maps(first), film.maps(last)];
     more.replaceChildren();
     keep.hidden = !maps[0];
     if (maps[0] && maps[1]) {
       const vectors = maps.map((one) => film.vector(one)), [then, after] = vectors.map(spread);
-      sentences.push(film.title() + ": " + lab.scene.reader + " read from about " + over(then) + most(then) + "; " + by + " from about " +
-        over(after) + most(after) + ". " + percent(moved(...vectors)) + " of its attention went elsewhere.");
+      sentences.push(phrase(WORDS.map_moved, { title: film.title(), reader: lab.scene.reader, by, then: patches(then),
+        after: patches(after), share: percent(moved(...vectors)) }));
       const { layers, heads } = lab.scene,
         all = Array.from({ length: layers * heads }, (_, i) => ({ layer: Math.floor(i / heads), head: i % heads }));
       const best = all.map((one) => ({ ...one, share: moved(...maps.map((map) => film.vector(map, one.layer, one.head))) }))
         .sort((one, two) => two.share - one.share)[0];
-      more.append(make("span", { text: "The head that moved most: " }), make("button", { type: "button", class: "vl-chip",
-        text: "layer " + (best.layer + 1) + ", head " + (best.head + 1) + " (" + percent(best.share) + ")",
+      more.append(make("span", { text: WORDS.moved_most }), make("button", { type: "button", class: "vl-chip",
+        text: phrase(WORDS.layer_head_share, { layer: best.layer + 1, head: best.head + 1, share: percent(best.share) }),
         onclick: () => film.change({ layer: best.layer, head: best.head }) }));
     }
     story.textContent = sentences.join(" ");
@@ -73,12 +71,13 @@
 
   async function take(kind) {
     words.className = "vl-hint";
-    words.textContent = "Drawing the film …";
+    words.textContent = WORDS.drawing_film;
     for (const button of save) button.disabled = true;
     try {
       const answer = await ask({ question: "export", run: lab.id, kind, subject: film.subject, layer: film.layer,
         head: film.head, seconds: film.pace() });
-      words.textContent = "Saved as " + answer.name + " (" + Math.max(1, Math.round(saveData(answer) / 1000)) + " kB).";
+      words.textContent = phrase(WORDS.saved_as, { name: answer.name,
+        size: phrase(WORDS.kilobytes, { n: Math.max(1, Math.round(saveData(answer) / 1000)) }) });
     } catch (failure) {
       words.textContent = failure.message;
       words.className = "vl-trouble";
@@ -88,8 +87,8 @@
 
   // A run that was recorded on another day, for the day the live one fails: always one click away.
   const recorded = make("div", { class: "vl-recorded vl-row", hidden: true },
-    make("button", { type: "button", class: "vl-button", text: "Watch a recorded run", onclick: () => choose("recorded") }),
-    make("span", { class: "vl-hint", text: "No training, no waiting: a run that was recorded earlier, with its film." }));
+    make("button", { type: "button", class: "vl-button", text: WORDS.watch_recorded, onclick: () => choose("recorded") }),
+    make("span", { class: "vl-hint", text: WORDS.watch_recorded_line }));
   $("run").after(recorded);
   const offer =
     () => { recorded.hidden = !lab.hello?.recorded || lab.id !== null && (lab.id === "recorded" || Boolean(lab.frames.length)); };

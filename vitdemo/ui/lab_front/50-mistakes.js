@@ -2,8 +2,7 @@
 // the parts that follow.
 const mistakes = { part: "validation", parts: {}, panes: [] };
 (() => {
-  const { box, body } = section("run", 50, "What it got wrong",
-    "How often it is right, which classes it takes for which, and whether it knows when it is unsure.");
+  const { box, body } = section("run", 50, WORDS.mistakes, WORDS.mistakes_line);
   const { parts } = mistakes;
   mistakes.box = box;
   mistakes.classes = () => lab.scene?.classes ?? lab.test?.classes ?? [];
@@ -29,19 +28,19 @@ const mistakes = { part: "validation", parts: {}, panes: [] };
     const chip = (part, text) => make("button",
       { type: "button", class: "vl-chip", "data-part": part, text, onclick: () => { mistakes.part = part; update(); } });
     Object.assign(parts, {
-      which: make("div", { class: "vl-row", role: "group", "aria-label": "Part of the pictures" },
-        chip("validation", "Validation, at every look"), chip("test", "Test, once at the end")),
+      which: make("div", { class: "vl-row", role: "group", "aria-label": WORDS.part_of_pictures },
+        chip("validation", WORDS.validation_part), chip("test", WORDS.test_part)),
       about: make("p", { class: "vl-hint" }),
       number: make("p", { class: "vl-big" }), said: make("p", { class: "vl-hint" }), bars: make("ol", { class: "vl-bars" }),
       sort: make("input", { type: "checkbox", oninput: () => update() }),
       empty: make("p", { class: "vl-hint", role: "status" }), whole: make("div", { class: "vl-mistakes", hidden: true }),
-      matrix: make("section", { class: "vl-matrix-pane", "aria-label": "Confusion matrix" }),
-      cell: make("section", { class: "vl-cell-pane", "aria-label": "Pictures of one cell" }),
-      reliability: make("section", { class: "vl-reliability-pane", "aria-label": "Reliability" }),
+      matrix: make("section", { class: "vl-matrix-pane", "aria-label": WORDS.matrix }),
+      cell: make("section", { class: "vl-cell-pane", "aria-label": WORDS.cell_pane }),
+      reliability: make("section", { class: "vl-reliability-pane", "aria-label": WORDS.reliability }),
     });
-    parts.classes = make("section", { class: "vl-classes", "aria-label": "Accuracy of each class" }, make("h4", { text: "Each class" }),
-      make("label", {}, parts.sort, "Worst first"), parts.bars);
-    parts.whole.append(make("section", { class: "vl-share", "aria-label": "Accuracy" }, parts.number, parts.said), parts.matrix,
+    parts.classes = make("section", { class: "vl-classes", "aria-label": WORDS.accuracy_by_class }, make("h4", { text: WORDS.each_class }),
+      make("label", {}, parts.sort, WORDS.worst_first), parts.bars);
+    parts.whole.append(make("section", { class: "vl-share", "aria-label": WORDS.accuracy_pane }, parts.number, parts.said), parts.matrix,
       parts.classes, parts.cell, parts.reliability);
     body.append(parts.which, parts.about, parts.empty, parts.whole);
     box.addEventListener("toggle", update);
@@ -52,14 +51,12 @@ const mistakes = { part: "validation", parts: {}, panes: [] };
     const report = mistakes.report(), test = parts.which.lastChild;
     for (const chip of parts.which.children) chip.setAttribute("aria-pressed", String(chip.dataset.part === mistakes.part));
     test.disabled = !lab.test;
-    parts.about.textContent = lab.test ? (mistakes.part === "test" ?
-      "Pictures that played no part in training: neither to learn from nor to choose the best weights." : where(report?.frame)) :
-      where(report?.frame) + (lab.status?.over ? " The test part was not looked at: this run ended before." :
-        " The test part stays closed until the run is over, so that nothing can be chosen by it.");
+    parts.about.textContent = mistakes.part === "test" ? WORDS.about_test :
+      [...where(report?.frame), ...(lab.test ? [] : [lab.status?.over ? WORDS.test_not_looked_at : WORDS.test_closed])].join(" ");
     parts.whole.hidden = !report;
     parts.empty.hidden = Boolean(report);
-    parts.empty.textContent = lab.plan?.imported ? "Nothing was measured here: this model was loaded from a file." : lab.status?.over ?
-      "This run ended before it was measured." : "The first look at the validation pictures is still to come.";
+    parts.empty.textContent = lab.plan?.imported ? WORDS.mistakes_of_file : lab.status?.over ? WORDS.mistakes_none :
+      WORDS.mistakes_to_come;
     if (!report || !box.open) return;
     drawNumber(report);
     drawBars(report);
@@ -67,19 +64,20 @@ const mistakes = { part: "validation", parts: {}, panes: [] };
   }
   mistakes.update = update;
 
+  // Sentences: which look this is, and of which pictures.
   function where(frame) {
-    if (!frame) return "";
-    const held = "Pictures held out from training; the weights that did best on them are kept, so this number flatters a little.";
-    return (lab.index === lab.frames.length - 1 ? (lab.status?.over ? "The last look" : "The newest look") :
-      "Look " + (lab.index + 1) + " of " + lab.frames.length + ", as the film stands") + ", step " + frame.step + ". " + held;
+    if (!frame) return [];
+    const look = lab.index < lab.frames.length - 1 ? WORDS.look_of_film : lab.status?.over ? WORDS.last_look : WORDS.newest_look;
+    return [phrase(look, { look: lab.index + 1, all: lab.frames.length, step: frame.step }), WORDS.held_out];
   }
 
   function drawNumber({ accuracy, error, n, part }) {
     const known = mistakes.classes().length, wrong = Math.round(n * (1 - accuracy));
-    parts.number.replaceChildren(make("strong", { text: (100 * accuracy).toFixed(1) + "%" }), " ± " + (100 * error).toFixed(1) + " right");
-    parts.said.textContent = wrong.toLocaleString("en") + " of " + n.toLocaleString("en") + " " + part + " pictures were named wrongly. " +
-      "± is one standard error: with other pictures of the same kind the number would differ about so much. " +
-      (known > 1 ? "Guessing would be right " + percent(1 / known) + " of the time." : "") + (lab.flatters ? " " + lab.flatters : "");
+    parts.number.replaceChildren(make("strong", { text: (100 * accuracy).toFixed(1) + "%" }),
+      " " + phrase(WORDS.right_within, { error: (100 * error).toFixed(1) }));
+    parts.said.textContent = [
+      phrase(WORDS.named_wrongly[part], { wrong: wrong.toLocaleString("en"), n: n.toLocaleString("en") }), WORDS.standard_error,
+      known > 1 ? phrase(WORDS.guessing_right, { share: percent(1 / known) }) : "", lab.flatters].filter(Boolean).join(" ");
   }
 
   // One bar per class with its standard error as a line across the bar's end.
@@ -93,8 +91,8 @@ const mistakes = { part: "validation", parts: {}, panes: [] };
       const low = Math.max(0, share - error), high = Math.min(1, share + error);
       return make("li", {}, make("span", { class: "vl-bar-name", text: names[i] }),
         make("span", { class: "vl-bar-number",
-          text: share === null ? "no pictures" : !n ? percent(share) : share === 1 ? "all of " + n : share === 0 ? "none of " + n :
-          percent(share) + " ± " + (100 * error).toFixed(share < 0.0995 ? 1 : 0) + ", n = " + n }),
+          text: share === null ? WORDS.class_without : !n ? percent(share) : phrase(share === 1 ? WORDS.class_all : share === 0 ?
+            WORDS.class_none : WORDS.class_share, { n, share: percent(share), error: (100 * error).toFixed(share < 0.0995 ? 1 : 0) }) }),
         make("div", { class: "vl-gauge" }, make("div", { style: "width:" + 100 * (share ?? 0) + "%" }),
           ...(error === 0 ? [] : [make("i", { style: "left:" + 100 * low + "%;width:" + 100 * (high - low) + "%" })])));
     }));

@@ -7,25 +7,25 @@
 
   const readout = make("p", { class: "vl-matrix-readout" }), place = make("div", { class: "vl-matrix-box" }),
     legend = make("div", { class: "vl-legend-row vl-hint" });
-  const worst = make("div", { class: "vl-row vl-worst", role: "group", "aria-label": "Most frequent mistakes" });
+  const worst = make("div", { class: "vl-row vl-worst", role: "group", "aria-label": WORDS.most_frequent });
   const frame = make("i", { class: "vl-small-mark" }), canvas = make("canvas", { class: "vl-small", role: "img" });
   const small = make("div", { class: "vl-small-box", tabindex: 0, role: "application",
-    "aria-label": "Confusion matrix. Arrow keys move through the cells, Enter shows their pictures." }, canvas, frame);
-  parts.matrix.append(make("h4", { text: "What it took for what" }), make("p", { class: "vl-hint", text: "Rows: what the picture is. " +
-    "Columns: what the model said. Tap or click a cell to see its pictures; arrow keys and Enter do the same." }),
-    place, readout, legend, make("p", { class: "vl-worst-title", text: "Most frequent mistakes" }), worst);
+    "aria-label": WORDS.matrix_keys }, canvas, frame);
+  parts.matrix.append(make("h4", { text: WORDS.matrix_title }), make("p", { class: "vl-hint", text: WORDS.matrix_hint }),
+    place, readout, legend, make("p", { class: "vl-worst-title", text: WORDS.most_frequent }), worst);
 
-  const lists = ["What it is", "What the model said"].map((label) => make("select", { "aria-label": label }));
-  const pick = make("div", { class: "vl-row vl-cell-pick" }, lists[0], "taken for", lists[1], make("button", { type: "button",
-    class: "vl-button", text: "Show the pictures", onclick: () => { at = lists.map((list) => Number(list.value)); tell(); open(); } }));
+  const lists = [WORDS.what_it_is, WORDS.what_model_said].map((label) => make("select", { "aria-label": label }));
+  const pick = make("div", { class: "vl-row vl-cell-pick" }, lists[0], WORDS.taken_for, lists[1], make("button", { type: "button",
+    class: "vl-button", text: WORDS.show_cell, onclick: () => { at = lists.map((list) => Number(list.value)); tell(); open(); } }));
   parts.matrix.querySelector(".vl-worst-title").before(pick);
 
-  const name = (i) => mistakes.classes()[i] ?? "class " + (i + 1);
+  const name = (i) => mistakes.classes()[i] ?? phrase(WORDS.class_n, { n: i + 1 });
   const short = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+  mistakes.cellName = (i, j) => i === j ? phrase(WORDS.named_rightly, { name: name(i) }) :
+    phrase(WORDS.mistaken_for, { truth: name(i), answer: name(j) });
   mistakes.cellWords = (i, j, { confusion }) => {
-    const count = confusion[i][j], all = mistakes.total(confusion[i]);
-    return i === j ? name(i) + " named rightly: " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "") :
-      name(i) + " taken for " + name(j) + ": " + count + " of " + all + (all ? " (" + percent(count / all) + ")" : "");
+    const count = confusion[i][j], all = mistakes.total(confusion[i]), cell = mistakes.cellName(i, j);
+    return phrase(all ? WORDS.cell_share : WORDS.cell_count, { cell, count, all, share: percent(count / all) });
   };
 
   // Colours: blue by the share of the row on the diagonal; elsewhere orange up to the largest share of a row that was mistaken.
@@ -68,7 +68,7 @@
     cells = Array.from({ length: K }, (_, i) => Array.from({ length: K }, (_, j) => make("td", { role: "gridcell", tabindex: -1,
       onclick: () => { go(i, j); open(); }, onfocus: () => { at = [i, j]; tell(); }, onpointerenter: () => tell([i, j]),
         onpointerleave: () => tell() }, make("b"), make("small"))));
-    return make("table", { class: "vl-matrix", role: "grid", "aria-label": "Confusion matrix", "data-small-targets": "",
+    return make("table", { class: "vl-matrix", role: "grid", "aria-label": WORDS.matrix, "data-small-targets": "",
       onkeydown: key },
       make("thead", {}, make("tr", {}, make("td", { role: "none" }), ...cells.map((_, i) => head(i)))),
       make("tbody", {},
@@ -91,7 +91,7 @@
     const ctx = canvas.getContext("2d"), css = getComputedStyle(root), size = Math.max(2, Math.floor(560 / K));
     canvas.width = canvas.height = size * K;
     small.style.width = size * K + "px";
-    canvas.setAttribute("aria-label", "confusion matrix of " + K + " classes");
+    canvas.setAttribute("aria-label", phrase(WORDS.matrix_of_classes, { n: K }));
     for (const right of [false, true]) {
       ctx.fillStyle = css.getPropertyValue(right ? "--vd-c2" : "--vd-c1").trim();
       for (let i = 0; i < K; i++) for (let j = 0; j < K; j++) if ((i === j) === right) {
@@ -132,10 +132,12 @@
   }
 
   function drawLegend({ high }, compact) {
-    const bar = (colour, strongest, text, most) => make("span", { class: "vl-legend-one" }, text + " 0",
+    const bar = (colour, strongest, text, most) => make("span", { class: "vl-legend-one" }, text,
       make("i", { class: "vl-ramp", style: "--vl-to:color-mix(in srgb, var(" + colour + ") " + (compact ? 85 : strongest) +
         "%, var(--background-fill-secondary))" }), most);
-    legend.replaceChildren(bar("--vd-c2", 44, "right,", "100% of the row"), bar("--vd-c1", 55, "mistaken,", percent(high) + " of the row"));
+    const ofRow = (share) => phrase(WORDS.share_of_row, { share });
+    legend.replaceChildren(bar("--vd-c2", 44, WORDS.legend_right, ofRow("100%")),
+      bar("--vd-c1", 55, WORDS.legend_mistaken, ofRow(percent(high))));
   }
 
   function drawWorst() {
@@ -144,7 +146,7 @@
       .sort((one, two) => two.count - one.count).slice(0, 6);
     parts.matrix.querySelector(".vl-worst-title").hidden = !pairs.length;
     worst.replaceChildren(...pairs.map(({ i, j, count }) => make("button",
-      { type: "button", class: "vl-chip", text: name(i) + " taken for " + name(j) + ": " + count,
+      { type: "button", class: "vl-chip", text: phrase(WORDS.what_value, { what: mistakes.cellName(i, j), value: count }),
       onclick: () => { at = [i, j]; tell(); mistakes.open(i, j); } })));
   }
 

@@ -5,13 +5,13 @@
 
   const title = make("h4"), words = make("p", { class: "vl-hint", role: "status" }), grid = make("div", { class: "vl-wrong-pictures" });
   const maps = make("input", { type: "checkbox", checked: true, oninput: () => paintAll() }),
-    mapLabel = make("label", {}, maps, "Show what it reads");
+    mapLabel = make("label", {}, maps, WORDS.show_what_it_reads);
   const high = make("span"),
-    scale = make("canvas", { width: 256, height: 14, class: "vl-scale", role: "img", "aria-label": "colour scale" });
+    scale = make("canvas", { width: 256, height: 14, class: "vl-scale", role: "img" });
   const unit = make("span", { class: "vl-hint" });
   const bar = make("div", { class: "vl-bar" }, make("span", { text: "0" }), make("span", { class: "vl-scale-box" }, scale), high, unit);
   // focus goes back to the cell it came from
-  const close = make("button", { type: "button", class: "vl-button", text: "Close",
+  const close = make("button", { type: "button", class: "vl-button", text: WORDS.close,
     onclick: () => { shut(); parts.matrix.querySelector("[tabindex=\"0\"]")?.focus(); } });
   const shut = () => { current++; shown = null; parts.cell.hidden = true; };
   parts.cell.hidden = true;
@@ -21,9 +21,10 @@
   mistakes.open = async (truth, answer) => {
     const mine = ++current, part = mistakes.part, report = mistakes.report(), early = report.frame && lab.index < lab.frames.length - 1;
     parts.cell.hidden = false;
-    title.textContent = mistakes.cellWords(truth, answer, report) + (report.frame ? ", step " + report.frame.step : ", test");
+    title.textContent = phrase(report.frame ? WORDS.cell_at_step : WORDS.cell_of_test,
+      { cell: mistakes.cellWords(truth, answer, report), step: report.frame?.step });
     words.className = "vl-hint";
-    words.textContent = "Fetching the pictures …";
+    words.textContent = WORDS.fetching_pictures;
     mapLabel.hidden = bar.hidden = true;
     grid.replaceChildren();
     try {
@@ -31,8 +32,8 @@
       const pictures = await Promise.all(reply.pictures.map((one) => picture(one.picture)));
       if (mine !== current) return;
       shown = { reply, part };
-      words.textContent = (early ? "Pictures are kept for the newest look only; there: " : "") + reply.sentence;
-      grid.replaceChildren(...reply.pictures.map((one, i) => figure(one, pictures[i])));
+      words.textContent = early ? phrase(WORDS.newest_look_only, { sentence: reply.sentence }) : reply.sentence;
+      grid.replaceChildren(...reply.pictures.map((one, i) => figure(one, pictures[i], mistakes.cellName(truth, answer))));
       paintAll();
       parts.cell.scrollIntoView({ block: "nearest", behavior: gently() });
     } catch (failure) {
@@ -42,13 +43,13 @@
     }
   };
 
-  function figure(one, image) {
-    const words = title.textContent.split(":")[0] + ", " + percent(one.confidence) + " sure",
-      canvas = make("canvas", { role: "img", "aria-label": words }), { map } = one;
+  function figure(one, image, cell) {
+    const share = percent(one.confidence), { map } = one,
+      canvas = make("canvas", { role: "img", "aria-label": phrase(WORDS.cell_picture, { cell, share }) });
     canvas.about = { photo: image, width: image.width, height: image.height, crop: [0, 0, image.height, image.width], rows: map?.rows ?? 1,
       cols: map?.cols ?? 1, prefix: 0 };
     canvas.map = map && Float32Array.from(bytes(map.data), (share) => share / 255 * map.high);
-    return make("figure", {}, canvas, make("figcaption", { text: percent(one.confidence) + " sure" }));
+    return make("figure", {}, canvas, make("figcaption", { text: phrase(WORDS.how_sure, { share }) }));
   }
 
   // All pictures of a cell on one scale, so that they can be compared; it ends where the film's may end at the least.
@@ -59,17 +60,15 @@
     mapLabel.hidden = !any;
     bar.hidden = !any || !maps.checked;
     high.textContent = most.toFixed(3);
-    unit.textContent = "attention weight, one scale for these pictures; layer " + shown.reply.layer + ", mean of the heads";
+    unit.textContent = phrase(WORDS.cell_scale, { layer: shown.reply.layer });
     ramp(scale);
     for (const { firstChild: canvas } of grid.children) paint(canvas, canvas.about, maps.checked ? canvas.map : null, most, 128);
   }
 
-  const verdict = make("p"), plot = make("div"), numbers = make("details", {}, make("summary", { text: "The same in numbers" }));
-  parts.reliability.append(make("h4", { text: "Does it know when it is unsure?" }), plot,
+  const verdict = make("p"), plot = make("div"), numbers = make("details", {}, make("summary", { text: WORDS.same_in_numbers }));
+  parts.reliability.append(make("h4", { text: WORDS.reliability_title }), plot,
     make("div", { class: "vl-reliability-words" }, verdict,
-      make("p", { class: "vl-hint", text: "Answers sorted by the share the model gave them. A bar is how often they were right, the " +
-        "short line how sure the model was of them. Bars below the dashed line: surer than it should be; above it: less sure. ECE is the " +
-        "mean distance from the line, weighted by the number of answers (Guo et al. 2017, equation 3)." }), numbers));
+      make("p", { class: "vl-hint", text: WORDS.reliability_hint }), numbers));
 
   function drawReliability(report) {
     const { calibration, ece, accuracy } = last = report;
@@ -80,16 +79,16 @@
     stamp = key;
     const n = calibration.reduce((sum, [count]) => sum + count, 0);
     const sure = calibration.reduce((sum, [count, confidence]) => sum + count * confidence, 0) / (n || 1), off = sure - accuracy;
-    verdict.textContent = "On average it is " + percent(sure) + " sure and " + percent(accuracy) + " right: " +
-      (Math.abs(off) < 0.015 ? "that fits well." : off > 0 ? "it is too sure of itself." : "it is better than it believes.") +
-      " Expected calibration error (ECE): " + (100 * ece).toFixed(1) + " percentage points.";
+    const fit = Math.abs(off) < 0.015 ? WORDS.sure_enough : off > 0 ? WORDS.too_sure : WORDS.too_unsure;
+    verdict.textContent = phrase(fit, { sure: percent(sure), right: percent(accuracy) }) + " " +
+      phrase(WORDS.calibration_error, { points: (100 * ece).toFixed(1) });
     plot.replaceChildren(diagram(calibration, verdict.textContent));
     const rows = calibration.map(([count, confidence, right], i) => make("tr", {},
-      make("th", { scope: "row", text: 10 * i + " to " + 10 * (i + 1) + "%" }),
+      make("th", { scope: "row", text: phrase(WORDS.from_to, { low: 10 * i, high: 10 * (i + 1) }) }),
       make("td", { class: "vl-number", text: count }), make("td", { class: "vl-number", text: count ? percent(confidence) : "" }),
       make("td", { class: "vl-number", text: count ? percent(right) : "" })));
     numbers.replaceChildren(numbers.firstChild, make("table", {},
-      make("thead", {}, make("tr", {}, ...["sure", "answers", "mean confidence", "right"].map((text, i) =>
+      make("thead", {}, make("tr", {}, ...WORDS.reliability_columns.map((text, i) =>
         make("th", { scope: "col", class: i ? "vl-number" : "", text })))), make("tbody", {}, ...rows)));
   }
 
@@ -113,9 +112,9 @@
     out.append(svg("line", { x1: px(0), y1: py(0), x2: px(1), y2: py(1), class: "vl-rel-line" }));
     for (const t of [0, 0.2, 0.4, 0.6, 0.8, 1])
       out.append(svg("text", { x: px(t), y: foot, "text-anchor": "middle", text: 100 * t + "%" }));
-    out.append(svg("text",
-      { x: (left + wide - right) / 2, y: foot + 20, "text-anchor": "middle", text: "how sure it was; below, the number of answers" }),
-      svg("text", { x: 0, y: 0, transform: "translate(11 " + (low + top) / 2 + ") rotate(-90)", "text-anchor": "middle", text: "right" }));
+    out.append(svg("text", { x: (left + wide - right) / 2, y: foot + 20, "text-anchor": "middle", text: WORDS.reliability_across }),
+      svg("text", { x: 0, y: 0, transform: "translate(11 " + (low + top) / 2 + ") rotate(-90)", "text-anchor": "middle",
+        text: WORDS.share_right }));
     return out;
   }
 

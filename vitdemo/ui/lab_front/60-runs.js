@@ -4,10 +4,10 @@ const isOver = (state) => !["queued", "starting", "running"].includes(state);
 
 // A setting as a person reads it: { patch: [4, 4] } as "patch 4 × 4".
 function settingText(value) {
-  if (value === null || value === undefined || value === "") return "none";
-  if (typeof value === "boolean") return value ? "on" : "off";
+  if (value === null || value === undefined || value === "") return WORDS.setting_none;
+  if (typeof value === "boolean") return value ? WORDS.setting_on : WORDS.setting_off;
   if (Array.isArray(value)) return value.flat().length > 4 ? value.flat().slice(0, 4).join(", ") + " …" :
-    value.map(settingText).join(" × ") || "none";
+    value.map(settingText).join(" × ") || WORDS.setting_none;
   return String(value);
 }
 
@@ -27,16 +27,17 @@ const TAGS = 6;
 const tags = (pairs) => [
   ...pairs.slice(0, TAGS).map(([name, value]) =>
     make("li", { text: name.replaceAll("_", " ") + " " }, make("b", { text: settingText(value) }))),
-  ...(pairs.length > TAGS ? [make("li", { text: "and " + (pairs.length - TAGS) + " more",
+  ...(pairs.length > TAGS ? [make("li", { text: phrase(WORDS.and_more, { n: pairs.length - TAGS }),
     title: pairs.slice(TAGS).map(([name, value]) => name + " " + settingText(value)).join(", ") })] : []),
 ];
 
 // A file in the server's hands: its path there. Rejects with a sentence.
 async function handOver(file, megabytes) {
+  const { name } = file, size = (n) => phrase(WORDS.megabytes, { n });
   if (megabytes && file.size > megabytes * 1e6)
-    throw new Error(file.name + " has " + Math.ceil(file.size / 1e6) + " MB; at most " + megabytes + " MB can be sent here.");
+    throw new Error(phrase(WORDS.file_too_large, { name, size: size(Math.ceil(file.size / 1e6)), most: size(megabytes) }));
   const sent = await Promise.resolve(upload(file)).catch(() => null);
-  if (!sent?.path) throw new Error(file.name + " could not be sent: is it too large for this host, or the network gone?");
+  if (!sent?.path) throw new Error(phrase(WORDS.file_not_sent, { name }));
   return sent.path;
 }
 
@@ -63,21 +64,22 @@ function runItem(id, { tick, removed }) {
   const node = make("li", { class: "vl-run-item" });
   const box = make("input", { type: "checkbox", onchange: () => tick(id, box.checked) }), mark = make("span", { class: "vl-ticked" });
   const title = make("span", { class: "vl-run-title" }), facts = make("span", { class: "vl-hint" }),
-    chips = make("ul", { class: "vl-tags", "aria-label": "What differs" });
+    chips = make("ul", { class: "vl-tags", "aria-label": WORDS.what_differs });
   const score = make("div", { class: "vl-score" });
   const button = (text, act, kind = "vl-button") => make("button",
     { type: "button", class: kind, text, onclick: (event) => doing(event.currentTarget, act) });
   const watch = make("button", { type: "button", class: "vl-button", onclick: () => watchRun(id) });
-  const explore = make("button", { type: "button", class: "vl-button", text: "Explore", onclick: () => openInExplore(id) });
+  const explore = make("button", { type: "button", class: "vl-button", text: WORDS.explore, onclick: () => openInExplore(id) });
   const more = make("button",
-    { type: "button", class: "vl-button vl-more", text: "More", "aria-expanded": "false", onclick: () => unfold(extras.hidden) });
-  const download = button("Download the checkpoint", fetchCheckpoint), resume = button("Go on training", goOn), stop = button("Stop", halt);
-  const tune = make("button", { type: "button", class: "vl-button", text: "Fine-tune from it", onclick: () => startFrom() });
-  const remove = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete …", onclick: () => asked(true) });
-  const yes = button("Delete it", erase, "vl-button vl-danger"),
-    no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => asked(false) });
+    { type: "button", class: "vl-button vl-more", text: WORDS.more, "aria-expanded": "false", onclick: () => unfold(extras.hidden) });
+  const download = button(WORDS.download_checkpoint, fetchCheckpoint), resume = button(WORDS.go_on_training, goOn),
+    stop = button(WORDS.stop, halt);
+  const tune = make("button", { type: "button", class: "vl-button", text: WORDS.tune_from, onclick: () => startFrom() });
+  const remove = make("button", { type: "button", class: "vl-button vl-danger", text: WORDS.delete, onclick: () => asked(true) });
+  const yes = button(WORDS.delete_it, erase, "vl-button vl-danger"),
+    no = make("button", { type: "button", class: "vl-button", text: WORDS.keep_it, onclick: () => asked(false) });
   const sure = make("div", { class: "vl-row vl-sure", role: "group", hidden: true },
-    make("span", { text: "Delete this run with its weights and its film for good?" }), yes, no);
+    make("span", { text: WORDS.delete_run }), yes, no);
   const usual = make("div", { class: "vl-row" }, download, resume, stop, tune, remove);
   const extras = make("div", { class: "vl-extras", hidden: true, onkeydown: (event) => {
     if (event.key !== "Escape") return;
@@ -100,14 +102,14 @@ function runItem(id, { tick, removed }) {
   }
 
   async function fetchCheckpoint() {
-    say(await saveModel(id) + ": weights, settings, class names and where they come from in one file.");
+    say(phrase(WORDS.saved_whole, { saved: await saveModel(id) }));
   }
 
   async function goOn() { await ask({ question: "resume", run: id, mine: mine.known() }); emit("runs", mine.list()); choose(id); }
 
   async function halt() { await ask({ question: "stop", run: id }); emit("runs", mine.list()); }
 
-  async function erase() { await ask({ question: "delete", run: id }); removed(id); say("Deleted."); }
+  async function erase() { await ask({ question: "delete", run: id }); removed(id); say(WORDS.deleted); }
 
   const startFrom = () => emit("start-from", { start: id, startTitle: one.title });
 
@@ -115,31 +117,33 @@ function runItem(id, { tick, removed }) {
     node,
     chosen(now) {
       node.dataset.chosen = String(now);
-      watch.textContent = now ? "On show" : "Watch";
-      watch.setAttribute("aria-label", watch.textContent + ": " + title.textContent);
+      watch.textContent = now ? WORDS.on_show : WORDS.watch;
+      watch.setAttribute("aria-label", phrase(WORDS.what_value, { what: watch.textContent, value: title.textContent }));
       watch.setAttribute("aria-pressed", String(now));
     },
     mark(place) { box.checked = place >= 0; mark.replaceChildren(...(place >= 0 ? [swatch(STYLES[place])] : [])); },
     show(next, own) {
       one = next;
       const over = isOver(one.state), hidden = sealed(id), network = networkOf(one);
-      title.textContent = one.title || one.preset || "A run";
-      facts.textContent = [(STATE_NAMES[one.state] ?? one.state) + (one.imported ? ", loaded from a file" : ""),
-        one.race ? "race, side " + one.race.side.toUpperCase() : "",
-        one.seconds ? clock(one.seconds) + " trained" : "", ago(one.created)].filter(Boolean).join(" · ");
+      title.textContent = one.title || one.preset || WORDS.a_run;
+      const state = WORDS.states[one.state] ?? one.state;
+      facts.textContent = [one.imported ? phrase(WORDS.from_file, { state }) : state,
+        one.race ? phrase(WORDS.in_race, { side: one.race.side.toUpperCase() }) : "",
+        one.seconds ? phrase(WORDS.trained_for, { time: clock(one.seconds) }) : "", ago(one.created)].filter(Boolean).join(" · ");
       chips.hidden = !own.length;
       chips.replaceChildren(...tags(own));
       score.replaceChildren(...scoreOf(one, hidden));
-      box.setAttribute("aria-label", "Lay the curves of " + title.textContent + " over others");
+      box.setAttribute("aria-label", phrase(WORDS.lay_over, { title: title.textContent }));
       box.disabled = hidden || one.imported;
       watch.disabled = hidden;
       explore.disabled = hidden || !one.can.open;
-      if (network === "cnn") explore.title = "A CNN has no attention to look at.";
+      if (network === "cnn") explore.title = WORDS.no_attention;
       download.hidden = !one.can.download;
       resume.hidden = !one.can.resume;
       stop.hidden = over;
       tune.hidden = !one.can.open;
-      for (const each of [explore, more]) each.setAttribute("aria-label", each.textContent + ": " + title.textContent);
+      for (const each of [explore, more])
+        each.setAttribute("aria-label", phrase(WORDS.what_value, { what: each.textContent, value: title.textContent }));
     },
   };
 }
@@ -152,19 +156,19 @@ function watchRun(id) {
 }
 
 function scoreOf(one, hidden) {
-  if (hidden) return [make("span", { class: "vl-hint", text: "hidden until you vote" })];
+  if (hidden) return [make("span", { class: "vl-hint", text: WORDS.hidden_until_vote })];
   const share = one.test ?? one.accuracy;
   if (share === null || share === undefined)
-    return [make("span", { class: "vl-hint", text: one.imported ? "not measured here" : "no accuracy yet" })];
-  const which = one.test !== null && one.test !== undefined ? "of test pictures" : "of validation pictures";
+    return [make("span", { class: "vl-hint", text: one.imported ? WORDS.not_measured : WORDS.no_accuracy })];
+  const which = one.test !== null && one.test !== undefined ? WORDS.of_test : WORDS.of_validation;
   return [make("b", { text: exactly(share) }),
-    make("span", { class: "vl-hint", text: which + (one.flatters ? ", near-copies among them" : ""), title: one.flatters })];
+    make("span", { class: "vl-hint", text: one.flatters ? phrase(WORDS.with_near_copies, { which }) : which, title: one.flatters })];
 }
 
 function ago(created) {
   const seconds = Date.now() / 1000 - created;
   if (!created || seconds < 0) return "";
-  for (const [size, name] of [[86400, "day"], [3600, "hour"], [60, "minute"]])
-    if (seconds >= size) { const count = Math.floor(seconds / size); return count + " " + name + (count === 1 ? "" : "s") + " ago"; }
-  return "just now";
+  for (const [size, words] of [[86400, WORDS.days_ago], [3600, WORDS.hours_ago], [60, WORDS.minutes_ago]])
+    if (seconds >= size) return phrase(words, { n: Math.floor(seconds / size) });
+  return WORDS.just_now;
 }

@@ -23,18 +23,20 @@ function twoCharts(lines, by) {
   const drawn = lines.map(({ loss, accuracy, style, name }) => ({ ...style, name: root.clientWidth < 600 ? "" : name.length > 17 ?
     name.slice(0, 16) + "…" : name, loss: smooth(points(loss)), accuracy: points(accuracy) }));
   const most = Math.max(1, ...drawn.flatMap((line) => [...line.loss, ...line.accuracy].map(([x]) => x)));
-  const axis = { x: [0, most], xName: by === "steps" ? "steps" : most > 120 ? "minutes of training" : "seconds of training",
+  const axis = { x: [0, most],
+    xName: by === "steps" ? WORDS.by_steps : most > 120 ? WORDS.minutes_of_training : WORDS.seconds_of_training,
     xText: by === "steps" || most <= 120 ? String : (v) => +(v / 60).toFixed(1),
     xTicks: by === "seconds" && most > 120 ? ticks(0, most / 60).map((t) => 60 * t) : null };
   const one = (key, yName, y, yText) => {
     const has = drawn.filter((line) => line[key].length > (key === "loss" ? 1 : 0)).map((line) => ({ ...line, points: line[key] }));
-    return has.length ? chart({ ...axis, y, yName, yText, lines: has, label: yName + " of " + lines.map((line) => line.name).join(", ") }) :
-      make("p", { class: "vl-empty", text: "No " + key + " yet." });
+    const label = phrase(WORDS.curves_of, { what: yName, runs: lines.map((line) => line.name).join(", ") });
+    return has.length ? chart({ ...axis, y, yName, yText, lines: has, label }) :
+      make("p", { class: "vl-empty", text: WORDS.no_curve[key] });
   };
   const losses = drawn.flatMap((line) => line.loss.map(([, y]) => y)), shares = drawn.flatMap((line) => line.accuracy.map(([, y]) => y));
   const low = Math.min(...losses), high = Math.max(0.1, ...losses);
-  return [one("loss", "training loss", [Math.max(0, low - 0.1 * (high - low)), high], String),
-    one("accuracy", "validation accuracy", [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
+  return [one("loss", WORDS.training_loss, [Math.max(0, low - 0.1 * (high - low)), high], String),
+    one("accuracy", WORDS.validation_accuracy, [0, Math.min(1, Math.ceil(10 * Math.max(0.1, ...shares)) / 10)], whole)];
 }
 
 // Charts are drawn anew where the page becomes narrow or wide: then their letters keep their size.
@@ -46,12 +48,12 @@ function onNarrow(act) {
 
 // The choice between the two horizontal axes.
 function layOut(text, act) {
-  const ways = ["seconds", "steps"].map((way, i) => make("button", { type: "button", class: "vl-chip", text: way,
-    "aria-pressed": String(i === 0), onclick: () => {
-      for (const each of ways) each.setAttribute("aria-pressed", String(each.textContent === way));
+  const ways = [["seconds", WORDS.by_seconds], ["steps", WORDS.by_steps]].map(([way, name], i) => make("button",
+    { type: "button", class: "vl-chip", text: name, "aria-pressed": String(i === 0), onclick: () => {
+      ways.forEach((each, k) => each.setAttribute("aria-pressed", String(k === i)));
       act(way);
     } }));
-  return make("div", { class: "vl-row", role: "group", "aria-label": "Curves laid out by" },
+  return make("div", { class: "vl-row", role: "group", "aria-label": WORDS.laid_out_by },
     make("span", { class: "vl-hint", text }), ...ways);
 }
 
@@ -61,8 +63,8 @@ const showOverlay = (() => {
   let by = "seconds", shown = "", turn = 0;
   const charts = make("div", { class: "vl-two" }), legend = make("ul", { class: "vl-overlay-legend" }),
     words = make("p", { class: "vl-hint", role: "status" });
-  const parts = [make("div", { class: "vl-row" }, make("h4", { text: "Curves over each other" }),
-    layOut("by", (way) => { by = way; draw(); })), charts, legend, words];
+  const parts = [make("div", { class: "vl-row" }, make("h4", { text: WORDS.curves_over }),
+    layOut(WORDS.by, (way) => { by = way; draw(); })), charts, legend, words];
   let runs = [];
 
   async function show(box, next) {
@@ -90,9 +92,8 @@ const showOverlay = (() => {
     legend.replaceChildren(...runs.map((one, i) => make("li", {}, swatch(STYLES[i]),
       make("span", { class: "vl-run-title", text: one.title }),
       make("span", { class: "vl-score" }, ...scoreOf(one, false)), make("ul", { class: "vl-tags" }, ...tags(own[i])))));
-    words.textContent = runs.length < 2 ? "Tick another run to compare." :
-      (own.some((pairs) => pairs.length) ? "" : "Their settings are the same: what differs is chance. ") +
-      "Loss is a moving mean. One run each does not tell a small difference from chance: a race over three seeds does.";
+    words.textContent = runs.length < 2 ? WORDS.tick_another :
+      [...(own.some((pairs) => pairs.length) ? [] : [WORDS.same_settings]), WORDS.loss_is_mean].join(" ");
   }
 
   onNarrow(() => { if (runs.length) draw(); });

@@ -2,11 +2,9 @@
 (() => {
   const EVERY = 4000, ITEMS = new Map(), ticked = [];                    // nodes by run id; ids in the order they were ticked
   let rows = [], timer = 0, asking = false, again = false, shownState = "";
-  const { body, head } = section("runs", 10, "Your runs",
-    "What you trained or loaded in this browser. Tick up to " + MOST_OVERLAID + " to lay their curves over each other.", { open: true });
-  const nothing = make("p",
-    { class: "vl-empty", text: "No runs yet. Start one above, or load a checkpoint file that you or somebody else saved." });
-  const list = make("ul", { class: "vl-run-list", "aria-label": "Your runs" });
+  const { body, head } = section("runs", 10, WORDS.your_runs, phrase(WORDS.your_runs_line, { most: MOST_OVERLAID }), { open: true });
+  const nothing = make("p", { class: "vl-empty", text: WORDS.no_runs });
+  const list = make("ul", { class: "vl-run-list", "aria-label": WORDS.your_runs });
   const overlaid = make("div", { class: "vl-overlaid" });
   body.append(nothing, list, buildLoading(), overlaid);
 
@@ -36,8 +34,7 @@
     const ids = mine.list();
     const answer = ids.length ? await ask({ question: "list", mine: ids }) : { runs: [], gone: [] };
     for (const id of answer.gone ?? []) mine.remove(id);
-    if (answer.gone?.length) say(answer.gone.length === 1 ? "One of your runs is no longer on this computer; it was taken off the list." :
-      answer.gone.length + " of your runs are no longer on this computer; they were taken off the list.");
+    if (answer.gone?.length) say(phrase(WORDS.runs_gone, { n: answer.gone.length }));
     rows = ids.map((id) => answer.runs.find((one) => one.id === id)).filter(Boolean);
     draw();
     emit("listed", rows);
@@ -56,13 +53,13 @@
     });
     head.querySelector(".vl-how-many")?.remove();
     if (rows.length)
-      head.querySelector(".vl-title").after(make("span", { class: "vl-how-many vl-hint", text: counted(rows.length, "run") }));
+      head.querySelector(".vl-title").after(make("span", { class: "vl-how-many vl-hint", text: phrase(WORDS.n_runs, { n: rows.length }) }));
     overlay();
   }
 
   function tick(id, wanted) {
     if (wanted && ticked.length >= MOST_OVERLAID) {
-      say("At most " + MOST_OVERLAID + " runs can be laid over each other: untick one first.", true);
+      say(phrase(WORDS.most_overlaid, { most: MOST_OVERLAID }), true);
       overlay();
       return;
     }
@@ -92,21 +89,20 @@
   function buildLoading() {
     const input = make("input", { type: "file", class: "vl-hidden", id: "vl-checkpoint", accept: ".safetensors,.pt,.pth,.bin",
       onchange: () => { const [file] = input.files; input.value = ""; if (file) load(file); } });
-    const words = make("span",
-      { class: "vl-hint", role: "status", text: "A .safetensors or .pt file, also one from timm, torchvision, DINO or Hugging Face." });
+    const words = make("span", { class: "vl-hint", role: "status", text: WORDS.kinds_of_checkpoints });
     const heads = make("input", { type: "number", min: 1, max: 256, value: 12, id: "vl-checkpoint-heads" }),
-      go = make("button", { type: "submit", class: "vl-button", text: "Load with these heads" });
+      go = make("button", { type: "submit", class: "vl-button", text: WORDS.load_with_heads });
     const form = make("form", { class: "vl-row", hidden: true,
-      onsubmit: (event) => { event.preventDefault(); open(Number(heads.value)); } }, make("label", {}, "Attention heads", heads), go);
+      onsubmit: (event) => { event.preventDefault(); open(Number(heads.value)); } }, make("label", {}, WORDS.attention_heads, heads), go);
     const box = make("div", { class: "vl-loading vl-drop" },
-      make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, input, "Load a checkpoint file"), words), form);
+      make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, input, WORDS.load_checkpoint), words), form);
     let path = null;
 
     dropInto(box, (files) => load(files[0]));
 
     async function load(file) {
       form.hidden = true;
-      tell("Reading " + file.name + " …");
+      tell(phrase(WORDS.reading_file, { name: file.name }));
       try { path = await handOver(file, lab.hello?.limits?.zip_megabytes); await open(); } catch (failure) { tell(failure.message, true); }
     }
 
@@ -114,7 +110,7 @@
       try {
         const answer = await ask({ question: "open", path, ...(count ? { heads: count } : {}) });
         form.hidden = !answer.heads_needed;
-        tell(answer.sentence ?? "Loaded.", Boolean(answer.heads_needed));
+        tell(answer.sentence ?? WORDS.loaded, Boolean(answer.heads_needed));
         if (answer.heads_needed) heads.select();
         if (answer.run) mine.add(answer.run);
       } catch (failure) { tell(failure.message, true); }

@@ -24,13 +24,12 @@ sealed = (id) => race.hidden() && race.now().runs.some(({ run }) => run === id);
 // Whatever way leads to a run that is sealed ends before its numbers are drawn.
 on("run", (id) => {
   if (id && sealed(id)) Promise.resolve().then(() => {
-    if (lab.id === id) { choose(null); say("That run is in a race: vote first, or show the race without voting.", true); }
+    if (lab.id === id) { choose(null); say(WORDS.run_sealed, true); }
   });
 });
 
 (() => {
-  const { box, body } = section("runs", 20, "A fair race",
-    "Two runs, one difference; same seed, same pictures in the same order. You vote before you look.", { open: Boolean(race.now()) });
+  const { box, body } = section("runs", 20, WORDS.race, WORDS.race_line, { open: Boolean(race.now()) });
   const form = make("form", { class: "vl-lines", onsubmit: (event) => { event.preventDefault(); start(); } }),
     stage = make("div", { class: "vl-lines vl-race", hidden: true });
   const kinds = make("div", { class: "vl-cards" });
@@ -39,13 +38,13 @@ on("run", (id) => {
   const data = make("select", { id: "vl-race-data", onchange: () => price() });
   const three = make("input", { type: "checkbox", id: "vl-race-seeds", onchange: () => price() });
   const total = make("p", { role: "status", class: "vl-total" }),
-    go = make("button", { type: "submit", class: "vl-primary", text: "Start the race", disabled: true });
+    go = make("button", { type: "submit", class: "vl-primary", text: WORDS.start_race, disabled: true });
   let timer = 0, turn = 0, seconds = null;
 
-  form.append(make("fieldset", {}, make("legend", { text: "What should be tested?" }), kinds),
-    make("div", { class: "vl-row vl-race-ways" }, make("label", {}, "Minutes for each run", minutes), make("label", {}, "Pictures", data),
-      make("label", {}, three, make("span", {}, "Three seeds ",
-        make("span", { class: "vl-hint", text: "both sides three times, so that noise is not read as a win" })))),
+  form.append(make("fieldset", {}, make("legend", { text: WORDS.race_tests }), kinds),
+    make("div", { class: "vl-row vl-race-ways" }, make("label", {}, WORDS.minutes_each, minutes),
+      make("label", {}, WORDS.pictures, data), make("label", {}, three, make("span", {}, WORDS.three_seeds + " ",
+        make("span", { class: "vl-hint", text: WORDS.three_seeds_hint })))),
     make("div", { class: "vl-row" }, go, total));
   body.append(form, stage);
   box.addEventListener("toggle", () => { if (box.open && !race.now()) price(); });
@@ -54,9 +53,8 @@ on("run", (id) => {
     box.hidden = !hello.races?.length || (!hello.training && !race.now());
     kinds.replaceChildren(...(hello.races ?? []).map((kind, i) => make("label", { class: "vl-card" },
       make("input", { type: "radio", name: "vl-race-kind", value: kind.kind, checked: i === 0, onchange: () => price() }),
-      make("span", { class: "vl-card-text" }, make("b", { text: kind.question }), make("span", { text: kind.a + " or " + kind.b }),
-        make("span",
-          { class: "vl-hint", text: kind.budget === "steps" ? "both get equally many steps" : "both get equally many seconds" })))));
+      make("span", { class: "vl-card-text" }, make("b", { text: kind.question }), make("span", { text: phrase(WORDS.a_or_b, kind) }),
+        make("span", { class: "vl-hint", text: WORDS.both_get[kind.budget] })))));
     data.replaceChildren(...(hello.data ?? []).map((one) => make("option", { value: one.name, text: one.title })));
     minutes.max = hello.max_minutes ?? 60;
     openRace();
@@ -75,13 +73,13 @@ on("run", (id) => {
         const answer = await ask({ ...wish(), dry: true });
         if (mine_ !== turn) return;
         if (answer.measuring) {
-          total.textContent = answer.sentence ?? "Timing a few steps on this computer …";
+          total.textContent = answer.sentence ?? WORDS.timing_computer;
           timer = setTimeout(() => mine_ === turn && price(), 1500);
           return;
         }
         seconds = answer.seconds;
         total.className = "vl-total";
-        total.textContent = answer.sentence ?? "Takes " + clock(answer.seconds) + " in all.";
+        total.textContent = answer.sentence ?? phrase(WORDS.takes, { time: clock(answer.seconds) });
         go.disabled = false;
       } catch (failure) { if (mine_ === turn) { total.textContent = failure.message; total.className = "vl-total vl-trouble"; } }
     }, 200);

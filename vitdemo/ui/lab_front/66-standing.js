@@ -5,12 +5,12 @@ const showRace = (() => {
   let title, told, bar, ballot, shown, charts, strip, verdict, ending, details, halt;
 
   const button = (text, act, kind = "vl-button") => make("button", { type: "button", class: kind, text, onclick: act });
-  const named = (side) => side === "same" ? "no difference" : side.toUpperCase() + ", " + race.now()[side];
+  const named = (side) => phrase(WORDS.side_named, { side: side.toUpperCase(), what: race.now()[side] });
 
   function build() {
     title = make("h4", { class: "vl-race-title", tabindex: -1 });
     told = make("p", { role: "status" });
-    bar = make("progress", { class: "vl-race-bar", max: 1, value: 0, "aria-label": "progress of the race" });
+    bar = make("progress", { class: "vl-race-bar", max: 1, value: 0, "aria-label": WORDS.race_progress });
     ballot = make("div", { class: "vl-ballot" });
     charts = make("div", { class: "vl-two" });
     strip = make("div", {});
@@ -18,12 +18,12 @@ const showRace = (() => {
     ending = make("p", {});
     details = make("details", {});
     shown = make("div", { class: "vl-lines" }, verdict, ending, strip,
-      make("div", { class: "vl-row" }, layOut("Curves by", (way) => { by = way; drawn = ""; look(); }),
-        ...SIDES.map((side) => make("span", { class: "vl-key" }, swatch(LOOKS[side]), side.toUpperCase() + ", " + race.now()[side]))),
+      make("div", { class: "vl-row" }, layOut(WORDS.curves_by, (way) => { by = way; drawn = ""; look(); }),
+        ...SIDES.map((side) => make("span", { class: "vl-key" }, swatch(LOOKS[side]), named(side)))),
       charts, details);
-    halt = button("Stop the race", stop);
-    const close = button("Another race", () => { race.keep(null); turn++; clearTimeout(timer); openRace(); });
-    const three = button("The same over three seeds", () => { turn++; again({ seeds: 3 }); }, "vl-button vl-three");
+    halt = button(WORDS.stop_race, stop);
+    const close = button(WORDS.another_race, () => { race.keep(null); turn++; clearTimeout(timer); openRace(); });
+    const three = button(WORDS.same_three_seeds, () => { turn++; again({ seeds: 3 }); }, "vl-button vl-three");
     stage.replaceChildren(title, told, bar, ballot, shown, make("div", { class: "vl-row" }, halt, three, close));
     stage.three = three;
     stage.close = close;
@@ -36,14 +36,13 @@ const showRace = (() => {
   function buildBallot() {
     const choice = (side, key, text) => make("button",
       { type: "button", class: "vl-vote", "data-side": side, "aria-keyshortcuts": key, onclick: () => vote(side) },
-      make("b", { text: side === "same" ? "No difference" : "Side " + side.toUpperCase() }), make("span", { text }),
+      make("b", { text: side === "same" ? WORDS.no_difference : phrase(WORDS.side, { side: side.toUpperCase() }) }), make("span", { text }),
       make("kbd", { text: key, "aria-hidden": "true" }));
     ballot.replaceChildren(
-      make("p", { text: "Which one will know more pictures it has never seen? Vote before you look: until then curves and numbers " +
-        "stay hidden." }),
-      make("div", { class: "vl-votes", role: "group", "aria-label": "Your vote" }, choice("a", "a", race.now().a),
-        choice("b", "b", race.now().b), choice("same", "n", "not more than chance")),
-      button("Show without voting", () => { race.keep({ ...race.now(), looked: true }); show(); }, "vl-button vl-quiet"));
+      make("p", { text: WORDS.vote_first }),
+      make("div", { class: "vl-votes", role: "group", "aria-label": WORDS.your_vote }, choice("a", "a", race.now().a),
+        choice("b", "b", race.now().b), choice("same", "n", WORDS.no_more_than_chance)),
+      button(WORDS.show_unvoted, () => { race.keep({ ...race.now(), looked: true }); show(); }, "vl-button vl-quiet"));
   }
 
   function vote(side) {
@@ -91,7 +90,7 @@ const showRace = (() => {
     title.textContent = now.question;
     bar.hidden = done;
     bar.value = rows.length ? rows.reduce((sum, row) => sum + (isOver(row.state) ? 1 : row.progress ?? 0), 0) / rows.length : 0;
-    told.textContent = rows.length ? progressText(rows, done, now) : "Asking how it stands …";
+    told.textContent = rows.length ? progressText(rows, done, now) : WORDS.race_asking;
     ballot.hidden = !hidden;
     if (hidden && !ballot.children.length) buildBallot();
     shown.hidden = hidden;
@@ -106,27 +105,28 @@ const showRace = (() => {
       verdict.textContent = standing.verdict.sentence;
       verdict.dataset.kind = standing.verdict.winner ? "better" : "none";
     }
-    ending.textContent = now.vote ? "You voted for " + named(now.vote) +
-      (done && standing.verdict ? ": " + judged(now.vote, standing.verdict.winner, now.seeds) : ".") : "You looked without voting.";
+    ending.textContent = now.vote ? phrase(done && standing.verdict ? judged(now.vote, standing.verdict.winner, now.seeds) : WORDS.voted,
+      { vote: now.vote === "same" ? WORDS.voted_none : named(now.vote) }) : WORDS.looked_unvoted;
     drawDetails(rows);
   }
 
   function judged(vote, winner, seeds) {
-    if (!winner) return vote === "same" ? "and no difference beyond chance was found." : seeds === 1 ? "one run each cannot tell." :
-      "these runs cannot tell the two apart.";
-    return vote === winner ? "and that is what came out." : "it came out the other way.";
+    if (!winner) return vote === "same" ? WORDS.voted_for_chance : seeds === 1 ? WORDS.voted_one_run : WORDS.voted_cannot_tell;
+    return vote === winner ? WORDS.voted_rightly : WORDS.voted_wrongly;
   }
 
-  const minutesLeft = (seconds) => seconds < 50 ? "less than a minute" : counted(Math.round(seconds / 60), "minute");
+  const timeLeft = (seconds) => seconds < 50 ? WORDS.minute_left : phrase(WORDS.minutes_left, { n: Math.round(seconds / 60) });
 
   function progressText(rows, done, now) {
     const over = rows.filter((row) => isOver(row.state)).length,
       going = rows.filter((row) => row.state === "running" || row.state === "starting");
-    if (done) return (rows.length === 2 ? "Both" : "All " + rows.length) + " runs are over" +
-      (race.hidden() ? ": now vote, then look." : ".");
-    const whose = going.map((row) => "side " + row.side.toUpperCase() + (now.seeds > 1 ? ", seed " + row.seed : "")).join(" and ");
-    return over + " of " + rows.length + " runs done" + (whose ? "; now training: " + whose : "; the next one waits for its turn") + "." +
-      (now.seconds ? " About " + minutesLeft(now.seconds * (1 - bar.value)) + " left." : "");
+    const [both, all] = race.hidden() ? [WORDS.both_over_vote, WORDS.all_over_vote] : [WORDS.both_over, WORDS.all_over];
+    if (done) return phrase(rows.length === 2 ? both : all, { n: rows.length });
+    const whose = going.map(({ side, seed }) => phrase(now.seeds > 1 ? WORDS.side_seed : WORDS.side_alone,
+      { side: side.toUpperCase(), seed }));
+    const line = whose.length ? phrase(WORDS.race_going, { over, all: rows.length,
+      going: whose.reduce((list, last) => phrase(WORDS.list_and, { list, last })) }) : phrase(WORDS.race_next, { over, all: rows.length });
+    return now.seconds ? line + " " + timeLeft(now.seconds * (1 - bar.value)) : line;
   }
 
   function drawCurves(curves) {
@@ -148,14 +148,15 @@ const showRace = (() => {
     const narrow = root.clientWidth < 600, wide = narrow ? 360 : 760, left = narrow ? 30 : 220, right = 20,
       px = (share) => left + (wide - left - right) * (share - low) / (high - low || 1);
     const plot = svg("svg", { viewBox: "0 0 " + wide + " 128", class: "vd-chart vl-strip", role: "img",
-      "aria-label": SIDES.map((side) => "Side " + side.toUpperCase() + ": " + numbers(side, known)).join(". ") });
+      "aria-label": SIDES.map((side) => phrase(WORDS.what_value,
+        { what: phrase(WORDS.side, { side: side.toUpperCase() }), value: numbers(side, known) })).join(". ") });
     for (const t of ticks(low, high, narrow ? 4 : 6)) plot.append(svg("line", { x1: px(t), x2: px(t), y1: 4, y2: 100, class: "vd-rule" }),
       svg("text", { x: px(t), y: 118, "text-anchor": "middle", text: +(100 * t).toFixed(1) + "%" }));
     SIDES.forEach((side, i) => {
       const middle = 30 + 44 * i, own = known.filter((row) => row.side === side), stroke = "vd-line-" + LOOKS[side].colour,
         fill = "vl-fill-" + LOOKS[side].colour;
       plot.append(svg("text", { x: 0, y: middle + 4, class: "vd-name-" + LOOKS[side].colour, "font-weight": 700,
-        text: narrow ? side.toUpperCase() : side.toUpperCase() + ", " + now[side] }));
+        text: narrow ? side.toUpperCase() : named(side) }));
       for (const [k, row] of own.entries()) {
         const y = middle + 9 * (k - (own.length - 1) / 2), x = px(row.accuracy), reach = px(row.accuracy + error(row)) - x;
         plot.append(svg("line", { x1: x - reach, x2: x + reach, y1: y, y2: y, class: stroke + " vl-whisker" }),
@@ -168,30 +169,31 @@ const showRace = (() => {
       }
     });
     return make("div", {}, plot, make("p", { class: "vl-hint" }, ...SIDES.flatMap((side) =>
-      [make("b", { text: side.toUpperCase() + ", " + now[side] + ": " }), numbers(side, known) + (side === "a" ? "; " : ". ")]),
-      "Validation pictures; whiskers are one standard error" + (now.seeds > 1 ? ", long strokes the means." : ".")));
+      [make("b", { text: named(side) + ": " }), numbers(side, known) + (side === "a" ? "; " : ". ")]),
+      now.seeds > 1 ? WORDS.whiskers_and_means : WORDS.whiskers));
   }
 
   function numbers(side, known) {
     const own = known.filter((row) => row.side === side).map((row) => row.accuracy);
-    return own.length ? (own.length > 1 ? exactly(own.reduce((sum, share) => sum + share, 0) / own.length) + " on average (" +
-      own.map(exactly).join(", ") + ")" : exactly(own[0])) : "nothing yet";
+    if (own.length < 2) return own.length ? exactly(own[0]) : WORDS.nothing_yet;
+    const mean = own.reduce((sum, share) => sum + share, 0) / own.length;
+    return phrase(WORDS.mean_of, { mean: exactly(mean), all: own.map(exactly).join(", ") });
   }
 
   function drawDetails(rows) {
     const open = details.open;
     const now = race.now(), many = now.seeds > 1;                          // a single seed needs no column
-    const line = (row) => make("tr", {}, make("td", { text: row.side.toUpperCase() + ", " + now[row.side] }),
-      ...(many ? [make("td", { class: "vl-number", text: row.seed })] : []), make("td", { text: STATE_NAMES[row.state] ?? row.state }),
+    const line = (row) => make("tr", {}, make("td", { text: named(row.side) }),
+      ...(many ? [make("td", { class: "vl-number", text: row.seed })] : []), make("td", { text: WORDS.states[row.state] ?? row.state }),
       make("td", { class: "vl-number", text: typeof row.accuracy === "number" ? exactly(row.accuracy) : "" }),
-      make("td", {}, make("button", { type: "button", class: "vl-button", text: "Watch",
-        "aria-label": "Watch side " + row.side.toUpperCase() + ", seed " + row.seed, onclick: () => watchRun(row.run) })));
+      make("td", {}, make("button", { type: "button", class: "vl-button", text: WORDS.watch,
+        "aria-label": phrase(WORDS.watch_side, { side: row.side.toUpperCase(), seed: row.seed }), onclick: () => watchRun(row.run) })));
     const stamp = JSON.stringify(rows.map((row) => [row.run, row.state, row.accuracy]));
     if (details.dataset.stamp === stamp) return;                          // a button must not vanish under a finger
     details.dataset.stamp = stamp;
-    const top = ["side", ...(many ? ["seed"] : []), "state", "accuracy"].map((text) =>
-      make("th", { scope: "col", text, class: ["seed", "accuracy"].includes(text) ? "vl-number" : null }));
-    details.replaceChildren(make("summary", { text: "Every run of the race" }),
+    const top = ["side", ...(many ? ["seed"] : []), "state", "accuracy"].map((name) =>
+      make("th", { scope: "col", text: WORDS.race_columns[name], class: ["seed", "accuracy"].includes(name) ? "vl-number" : null }));
+    details.replaceChildren(make("summary", { text: WORDS.every_run }),
       make("div", { class: "vl-scroll" },
         make("table", {}, make("thead", {}, make("tr", {}, ...top, make("td", {}))), make("tbody", {}, ...rows.map(line)))));
     details.open = open;

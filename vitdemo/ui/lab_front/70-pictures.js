@@ -32,31 +32,31 @@ const inLine = (() => {
 let showCollected = () => {};
 
 (() => {
-  const { box, body } = section("runs", 30, "Your own pictures",
-    "A few dozen pictures of two or more things, from files or the camera, make a classifier of your own in a minute.");
-  const which = make("select", { "aria-label": "Set of pictures", onchange: () => inLine(() => open(which.value)) });
+  const { box, body } = section("runs", 30, WORDS.own_pictures, WORDS.own_pictures_line);
+  const which = make("select", { "aria-label": WORDS.set_of_pictures, onchange: () => inLine(() => open(which.value)) });
   const title = make("input",
-    { type: "text", id: "vl-set-title", maxlength: 60, placeholder: "Name of the set", onchange: () => rename() });
+    { type: "text", id: "vl-set-title", maxlength: 60, placeholder: WORDS.set_name_hint, onchange: () => rename() });
   const zip = make("input", { type: "file", class: "vl-hidden", accept: ".zip,application/zip",
     onchange: () => { const [file] = zip.files; zip.value = ""; if (file) inLine(() => bring(file)); } });
-  const drop = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete this set …", onclick: () => sure(true) });
-  const yes = make("button", { type: "button", class: "vl-button vl-danger", text: "Delete it", onclick: () => inLine(erase) }),
-    no = make("button", { type: "button", class: "vl-button", text: "Keep it", onclick: () => sure(false) });
+  const drop = make("button", { type: "button", class: "vl-button vl-danger", text: WORDS.delete_set, onclick: () => sure(true) });
+  const yes = make("button", { type: "button", class: "vl-button vl-danger", text: WORDS.delete_it, onclick: () => inLine(erase) }),
+    no = make("button", { type: "button", class: "vl-button", text: WORDS.keep_it, onclick: () => sure(false) });
   const asked = make("span", { class: "vl-row vl-sure", role: "group", hidden: true },
-    make("span", { text: "Delete all pictures of this set for good?" }), yes, no);
+    make("span", { text: WORDS.delete_set_sure }), yes, no);
   const words = make("p", { class: "vl-hint", role: "status" }), caution = make("p", { class: "vl-caution", role: "status" }),
     skipped = make("details", {});
   const add = make("button", { type: "button", class: "vl-add-class", onclick: () => { addCard().rename.focus(); show(); } },
-    make("b", { text: "Add a class" }), make("span", { class: "vl-hint", text: "another kind of thing" }));
+    make("b", { text: WORDS.add_class }), make("span", { class: "vl-hint", text: WORDS.add_class_hint }));
   const cards = make("div", { class: "vl-own-classes" }, add);
   const table = make("div", { class: "vl-lines vl-drop" }, cards, words, caution, skipped);
-  body.append(make("div", { class: "vl-row" }, make("label", {}, "Set", which), make("label", { class: "vl-grow" }, "Name", title),
-    make("label", { class: "vl-button vl-file" }, zip, "Bring a .zip of class folders"), drop, asked),
+  body.append(make("div", { class: "vl-row" }, make("label", {}, WORDS.set, which),
+    make("label", { class: "vl-grow" }, WORDS.set_name, title),
+    make("label", { class: "vl-button vl-file" }, zip, WORDS.bring_zip), drop, asked),
     table, buildOwnTraining());
 
   dropInto(table, (files) => {                                           // a .zip may be dropped anywhere; pictures belong to a class
     const packed = files.find((file) => /\.zip$/i.test(file.name));
-    if (packed) inLine(() => bring(packed)); else say("Drop pictures onto the class they belong to.", true);
+    if (packed) inLine(() => bring(packed)); else say(WORDS.drop_on_class, true);
   });
 
   box.addEventListener("toggle", () => { if (!box.open) closeCamera(); else begin(); });
@@ -69,7 +69,7 @@ let showCollected = () => {};
     card.take(files);
   });
 
-  let begun = false;
+  let begun = false, bringing = false;
   on("hello", (hello) => { box.hidden = !hello.training || !hello.limits; if (!box.hidden && ownSets.list().length && box.open) begin(); });
   showCollected = show;
   show();
@@ -96,7 +96,10 @@ let showCollected = () => {};
   }
 
   function unused() {
-    for (let i = collected.cards.length + 1; ; i++) if (!collected.cards.some((card) => card.name === "class " + i)) return "class " + i;
+    for (let n = collected.cards.length + 1; ; n++) {
+      const name = phrase(WORDS.class_n, { n });
+      if (!collected.cards.some((card) => card.name === name)) return name;
+    }
   }
 
   function gone(card) {
@@ -125,15 +128,16 @@ let showCollected = () => {};
   }
 
   async function bring(file) {
-    words.textContent = "Sending " + file.name + " …";
+    bringing = true;
+    words.textContent = phrase(WORDS.sending, { file: file.name });
     try {
       const path = await handOver(file, lab.hello.limits.zip_megabytes);
-      words.textContent = "Looking through " + file.name + " …";
+      words.textContent = phrase(WORDS.looking_through, { file: file.name });
       const { set } = await ask({ question: "set", do: "zip", path, title: file.name.replace(/\.zip$/i, "").slice(0, 60),
         browser: mine.secret() });
       ownSets.keep(set);
       put_(set);
-    } finally { words.textContent = ""; }
+    } finally { bringing = false; words.textContent = ""; }
   }
 
   function rename() {
@@ -156,18 +160,17 @@ let showCollected = () => {};
 
   function show() {
     const known = ownSets.list(), current = collected.id && !known.some((one) => one.id === collected.id) ? [collected] : [];
-    which.replaceChildren(...[...current, ...known].map((one) => make("option", { value: one.id, text: one.title || "Without a name" })),
-      make("option", { value: "", text: "A new set" }));
+    which.replaceChildren(...[...current, ...known].map((one) => make("option", { value: one.id, text: one.title || WORDS.set_unnamed })),
+      make("option", { value: "", text: WORDS.set_new }));
     which.value = collected.id ?? "";
     if (document.activeElement !== title) title.value = collected.title;
     drop.hidden = !collected.id || !asked.hidden;
     for (const card of collected.cards) card.show();
     const limits = lab.hello?.limits ?? {}, pictures = collected.cards.reduce((sum, card) => sum + card.count, 0);
     add.disabled = collected.cards.length >= (limits.classes?.[1] ?? 100);
-    if (!collected.busy || !words.textContent.endsWith("…")) words.textContent = !pictures ?
-      "Pictures go only to the computer that runs this page: those you collect here 256 pixels large on the shorter side, a .zip whole." :
-      counted(pictures, "picture") + " in " + counted(collected.cards.filter((card) => card.count).length, "class") +
-      (limits.pictures ? "; at most " + counted(limits.pictures, "picture") + " here." : ".");
+    if (!bringing) words.textContent = !pictures ? WORDS.own_privacy : phrase(limits.pictures ? WORDS.set_holds_most : WORDS.set_holds,
+      { n: pictures.toLocaleString("en"), classes: collected.cards.filter((card) => card.count).length,
+        most: limits.pictures?.toLocaleString("en") });
     if (caution.textContent !== collected.flatters) caution.textContent = collected.flatters;
     caution.hidden = !collected.flatters;
     const { line, names } = collected.left, stamp = [line, ...names].join("\n");

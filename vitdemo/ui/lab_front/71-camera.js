@@ -1,18 +1,13 @@
 // The camera: one at a time, for one class; let go of as soon as it is closed, folded away, or the page is left.
 const { openCamera, closeCamera } = (() => {
   const EVERY = 160, MOST_WAITING = 30;                                  // ms between two pictures while the button is held
-  const REFUSED = {
-    NotAllowedError: "The browser was not allowed to use the camera: allow it beside the address, or add files instead.",
-    NotFoundError: "No camera was found: plug one in, or add files instead.",
-    NotReadableError: "The camera is in use by another program: close that, or add files instead.",
-  };
   let stream = null, card = null, video = null, timer = 0, facing = "user", turn = 0;
 
   async function openCamera(wanted) {
     if (card === wanted) { closeCamera(); return; }
     closeCamera();
     card = wanted;
-    const { lens } = card, words = make("p", { class: "vl-hint", role: "status", text: "Waiting for the camera …" }), mine_ = ++turn;
+    const { lens } = card, words = make("p", { class: "vl-hint", role: "status", text: WORDS.camera_waiting }), mine_ = ++turn;
     card.camera.setAttribute("aria-pressed", "true");
     lens.hidden = false;
     lens.replaceChildren(words);
@@ -27,9 +22,7 @@ const { openCamera, closeCamera } = (() => {
     } catch (failure) {
       if (mine_ !== turn) return;
       words.className = "vl-trouble";
-      words.textContent = failure.name === "Insecure" ?
-        "Browsers give the camera only to pages opened over https or on this very computer (localhost): add files instead." :
-        REFUSED[failure.name] ?? "The camera cannot be used: add files instead.";
+      words.textContent = WORDS.camera_refused[failure.name] ?? WORDS.camera_unusable;
       lens.replaceChildren(words);
       card.camera.removeAttribute("aria-pressed");
       card = null;
@@ -37,21 +30,19 @@ const { openCamera, closeCamera } = (() => {
   }
 
   async function build(lens) {
-    video = make("video", { playsinline: true, muted: true, autoplay: true, "aria-label": "What the camera sees, mirrored" });
+    video = make("video", { playsinline: true, muted: true, autoplay: true, "aria-label": WORDS.camera_sees });
     video.muted = true;
     video.srcObject = stream;
     video.dataset.mirrored = String(facing === "user");
-    const shoot = make("button", { type: "button", class: "vl-primary vl-shoot", text: "Hold to take pictures" });
-    const close = make("button", { type: "button", class: "vl-button", text: "Close the camera",
+    const shoot = make("button", { type: "button", class: "vl-primary vl-shoot", text: WORDS.camera_hold });
+    const close = make("button", { type: "button", class: "vl-button", text: WORDS.camera_close,
       onclick: () => { const { camera } = card; closeCamera(); camera.focus(); } });
     const many = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === "videoinput").length > 1;
-    const turnRound = make("button", { type: "button", class: "vl-button", text: "Other camera", hidden: !many,
+    const turnRound = make("button", { type: "button", class: "vl-button", text: WORDS.camera_other, hidden: !many,
       onclick: () => { const again = card; facing = facing === "user" ? "environment" : "user"; closeCamera(); openCamera(again); } });
     lens.onkeydown = (event) => { if (event.key === "Escape") { event.stopPropagation(); close.click(); } };
     lens.replaceChildren(make("div", { class: "vl-video" }, video), make("div", { class: "vl-row" }, shoot, turnRound, close),
-      make("p", { class: "vl-hint",
-        text: "Pictures taken in one go are near-copies of each other, which makes the accuracy look better than it is: " +
-        "let go, and move the thing or the camera, between them." }));
+      make("p", { class: "vl-hint", text: WORDS.camera_hint }));
     hold(shoot);
     shoot.focus({ preventScroll: true });
   }
@@ -79,7 +70,7 @@ const { openCamera, closeCamera } = (() => {
     if (!video?.videoWidth || card.waiting >= MOST_WAITING) return;
     const side = Math.min(video.videoWidth, video.videoHeight),
       url = jpegOf(video, side, side, { left: (video.videoWidth - side) / 2, top: (video.videoHeight - side) / 2 });
-    card.add(() => url, "a picture of the camera", together);
+    card.add(() => url, WORDS.from_camera, together);
     if (!calm()) video.parentNode.animate?.([{ opacity: 0.55 }, { opacity: 1 }], { duration: 140 });
   }
 

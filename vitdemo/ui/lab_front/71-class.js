@@ -7,9 +7,9 @@ const SHOWN_THUMBS = 24, MOST_REMOVED = 200;                              // pic
 async function shrunk(file) {
   const image = await createImageBitmap(file, { imageOrientation: "from-image" }).catch(() => null);
   if (image) return jpegOf(image, image.width, image.height);
-  if (file.size > ADD_LARGEST) throw new Error("this browser cannot read it, and it is too large to be sent as it is");
+  if (file.size > ADD_LARGEST) throw new Error(WORDS.why_large);
   return new Promise((done, failed) => Object.assign(new FileReader(),
-    { onload() { done(this.result); }, onerror: () => failed(new Error("it could not be read")) }).readAsDataURL(file));
+    { onload() { done(this.result); }, onerror: () => failed(new Error(WORDS.why_unread)) }).readAsDataURL(file));
 }
 
 function jpegOf(source, width, height, { left = 0, top = 0 } = {}) {
@@ -26,22 +26,22 @@ function jpegOf(source, width, height, { left = 0, top = 0 } = {}) {
 // urls[i] is picture i of the class; of a large class only some are known here.
 function classCard(name, count, urls, gone) {
   const refused = [], limit = () => lab.hello?.limits?.pictures ?? Infinity;
-  const rename = make("input", { type: "text", maxlength: 40, value: name, "aria-label": "Name of the class", onchange: () => named(),
+  const rename = make("input", { type: "text", maxlength: 40, value: name, "aria-label": WORDS.class_name, onchange: () => named(),
     onfocus: () => rename.select() });
   const files = make("input", { type: "file", class: "vl-hidden", multiple: true, accept: "image/*,.heic,.tif,.tiff,.bmp,.webp",
     onchange: () => { take([...files.files]); files.value = ""; } });
-  const camera = make("button", { type: "button", class: "vl-button", text: "Camera", onclick: () => openCamera(card) });
-  const remove = make("button", { type: "button", class: "vl-button vl-quiet", text: "Remove", onclick: () => sure(true) });
+  const camera = make("button", { type: "button", class: "vl-button", text: WORDS.camera, onclick: () => openCamera(card) });
+  const remove = make("button", { type: "button", class: "vl-button vl-quiet", text: WORDS.remove, onclick: () => sure(true) });
   const yes = make("button",
-    { type: "button", class: "vl-button vl-danger", text: "Remove", onclick: () => { sure(false); inLine(clear); } }),
-    no = make("button", { type: "button", class: "vl-button", text: "Keep", onclick: () => sure(false) });
+    { type: "button", class: "vl-button vl-danger", text: WORDS.remove, onclick: () => { sure(false); inLine(clear); } }),
+    no = make("button", { type: "button", class: "vl-button", text: WORDS.keep, onclick: () => sure(false) });
   const asked = make("div", { class: "vl-row vl-sure", role: "group", hidden: true },
-    make("span", { text: "Remove this class with its pictures?" }), yes, no);
+    make("span", { text: WORDS.remove_class }), yes, no);
   const told = make("span", { class: "vl-hint", role: "status" }), thumbs = make("div", { class: "vl-thumbs" }),
     trouble = make("p", { class: "vl-trouble", role: "status" });
   const lens = make("div", { class: "vl-lens", hidden: true });
   const node = make("section", { class: "vl-class vl-drop" }, make("div", { class: "vl-class-head" }, rename, told),
-    make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, files, "Add files"), camera, remove),
+    make("div", { class: "vl-row" }, make("label", { class: "vl-button vl-file" }, files, WORDS.add_files), camera, remove),
     asked, lens, thumbs, trouble);
   const card = { name, count, urls, node, rename, lens, camera, waiting: 0, last: false, take, add, show };
 
@@ -51,7 +51,7 @@ function classCard(name, count, urls, gone) {
 
   function take(list) {
     if (list.some((file) => /\.zip$/i.test(file.name))) {
-      say("A .zip of class folders becomes a set of its own: bring it with the button above.", true);
+      say(WORDS.zip_on_class, true);
       return;
     }
     refused.length = 0;
@@ -59,26 +59,29 @@ function classCard(name, count, urls, gone) {
   }
 
   // One picture on its way: `picture` gives its data URL when its turn comes; `together`: it was taken in one go with the one before.
-  function add(picture, from = "the picture", together = false) {
+  function add(picture, from = WORDS.from_picture, together = false) {
     card.waiting++;
     show();
     return inLine(async () => {
       try {
         if (collected.cards.reduce((sum, each) => sum + each.count, 0) >= limit())
-          throw new Error("a set may have at most " + counted(limit(), "picture") + " here");
+          throw new Error(phrase(WORDS.why_full, { n: limit().toLocaleString("en") }));
         const url = await picture();
         if (!collected.id) await begin();
         const { set } = await ask({ question: "set", do: "add", set: collected.id, klass: card.name, data: url, together });
         collected.flatters = set.flatters ?? "";
         card.count = set.classes.find(([known]) => known === card.name)?.[1] ?? card.count + 1;
         card.urls[card.count - 1] = url;
-      } catch (failure) { refused.push(from + ": " + failure.message.slice(0, 1).toLowerCase() + failure.message.slice(1)); }
+      } catch (failure) {
+        const why = failure.message.slice(0, 1).toLowerCase() + failure.message.slice(1);
+        refused.push(phrase(WORDS.what_value, { what: from, value: why }));
+      }
       card.waiting--;
     });
   }
 
   async function begin() {
-    const { set } = await ask({ question: "set", do: "new", title: collected.title || "My pictures", browser: mine.secret() });
+    const { set } = await ask({ question: "set", do: "new", title: collected.title || WORDS.set_untitled, browser: mine.secret() });
     collected.id = set.id;
     collected.title ||= set.title;
     ownSets.keep({ id: set.id, title: set.title });
@@ -88,7 +91,7 @@ function classCard(name, count, urls, gone) {
     const next = rename.value.replace(/[/\\]/g, "-").replace(/\s+/g, " ").replace(/^[._\- ]+|[. ]+$/g, "");       // as the server keeps it
     rename.value = next;
     if (!next || collected.cards.some((other) => other !== card && other.name.toLowerCase() === next.toLowerCase())) {
-      say(next ? "There is a class " + next + " already: give this one another name." : "A class needs a name.", true);
+      say(next ? phrase(WORDS.class_twice, { name: next }) : WORDS.class_nameless, true);
       rename.value = card.name;
       return;
     }
@@ -127,18 +130,21 @@ function classCard(name, count, urls, gone) {
   }
 
   function show() {
-    told.textContent = counted(card.count, "picture") + (card.waiting ? ", " + card.waiting + " on the way" : "");
+    told.textContent = phrase(card.waiting ? WORDS.pictures_coming : WORDS.n_pictures,
+      { n: card.count.toLocaleString("en"), waiting: card.waiting });
     node.dataset.enough = String(card.count > 1);
     trouble.textContent = refused.length > 3 ?
-      refused.length + " files were left out: " + refused.slice(0, 2).join("; ") + "; …" : refused.join("; ");
+      phrase(WORDS.many_left_out, { n: refused.length, some: refused.slice(0, 2).join("; ") }) : refused.join("; ");
     remove.hidden = card.count > MOST_REMOVED;
     const known = Object.keys(card.urls).map(Number).slice(-SHOWN_THUMBS).reverse(), stamp = [card.name, card.count, ...known].join();
     if (thumbs.dataset.stamp === stamp) return;
     thumbs.dataset.stamp = stamp;
     thumbs.replaceChildren(...known.map((i) => make("button", { type: "button", class: "vl-thumb",
-      "aria-label": "Remove picture " + (i + 1) + " of " + card.name, title: "Remove", onclick: () => dropOne(i) },
+      "aria-label": phrase(WORDS.remove_picture, { n: i + 1, name: card.name }), title: WORDS.remove,
+      onclick: () => dropOne(i) },
       make("img", { src: card.urls[i], alt: "" }), make("i", { "aria-hidden": "true", text: "×" }))),
-      ...(card.count > known.length ? [make("span", { class: "vl-hint", text: "and " + (card.count - known.length) + " more" })] : []));
+      ...(card.count > known.length ?
+        [make("span", { class: "vl-hint", text: phrase(WORDS.and_more, { n: card.count - known.length }) })] : []));
   }
 
   return card;

@@ -20,10 +20,10 @@ let runOfLink;
     film.box.scrollIntoView({ block: "start" });
   });
 
-  const copy = copyButton("vl", "Copy link to this look", () => ({
+  const copy = copyButton("vl", WORDS.copy_look, () => ({
     parts: [["tab", "train"], ["run", lab.id], ["look", lab.index + 1], ["picture", lab.scene.subjects[film.subject].name],
       ["layer", film.layer + 1], ["head", film.head === "mean" ? "mean" : film.head + 1]],
-    what: film.title() + ", look " + (lab.index + 1), notes: [],
+    what: phrase(WORDS.look_linked, { map: film.title(), look: lab.index + 1 }), notes: [],
   }));
   film.parts.told.append(copy);
   on("run", () => { copy.hidden = lab.id !== "recorded"; });              // the runs of visitors are theirs: no link names one

@@ -1,6 +1,9 @@
 // What a class sees of a run on the projector, screen by screen; all of it stays live while the run trains.
 (() => {
-  const run = { name: "the run", say: () => [STATE_NAMES[lab.status?.state] ?? "…", !["running", "finished", "stopped"].includes(lab.status?.state) ? $("sentence-now").textContent : lab.status?.over ? lab.flatters : ""], ...borrowed(() => [root.querySelector(".vl-figures"), root.querySelector(".vl-progress")], "vd-show-run") };
+  const run = { name: WORDS.screen_run,
+    say: () => [WORDS.states[lab.status?.state] ?? "…", ["running", "finished", "stopped"].includes(lab.status?.state) ?
+      (lab.status.over ? lab.flatters : "") : $("sentence-now").textContent],
+    ...borrowed(() => [root.querySelector(".vl-figures"), root.querySelector(".vl-progress")], "vd-show-run") };
 
   // Screens that show nodes of the page itself, which go on being filled there.
   function borrowed(nodes, kind) {
@@ -18,36 +21,43 @@
   // A curve over the minutes of training, with its last number in the title.
   function curve(name, title, field, say, plot) {
     const box = make("div", { class: "vd-show-chart" }), rows = () => lab.rows.filter((row) => typeof row[field] === "number");
-    return { name, there: () => rows().length > 1, say: () => [title + ": " + say(rows().at(-1)[field]), ""], enter: (stage) => stage.append(box), draw() {
-      const points = thin(rows().map((row) => [row.seconds / 60, row[field]])), { seconds, progress } = lab.rows.at(-1);
-      const end = Math.max(points.at(-1)[0], 0.1, lab.status?.over || !(progress > 0.01) ? 0 : seconds / progress / 60);     // what is empty is still to come
-      box.replaceChildren(chart({ x: [0, end], xName: "minutes of training", yName: "", label: title, ...plot(points) }));
-    } };
+    return { name, there: () => rows().length > 1, enter: (stage) => stage.append(box),
+      say: () => [phrase(WORDS.what_value, { what: title, value: say(rows().at(-1)[field]) }), ""],
+      draw() {
+        const points = thin(rows().map((row) => [row.seconds / 60, row[field]])), { seconds, progress } = lab.rows.at(-1);
+        // what is empty is still to come
+        const end = Math.max(points.at(-1)[0], 0.1, lab.status?.over || !(progress > 0.01) ? 0 : seconds / progress / 60);
+        box.replaceChildren(chart({ x: [0, end], xName: WORDS.minutes_of_training, yName: "", label: title, ...plot(points) }));
+      } };
   }
 
   // Of very many points every so many-th, and the last.
   const thin = (points) => points.filter((_, i) => i % Math.ceil(points.length / 300) === 0 || i === points.length - 1);
 
-  const right = curve("the accuracy", "Right on new pictures", "accuracy", (share) => Math.round(100 * share) + "%", (points) => ({
-    y: [0, 1], yText: whole, lines: [{ points, colour: 2, name: "right" }],
-    levels: lab.scene?.classes.length ? [{ y: 1 / lab.scene.classes.length, name: "guessing" }] : [] }));
+  const right = curve(WORDS.screen_accuracy, WORDS.right_on_new, "accuracy", (share) => Math.round(100 * share) + "%", (points) => ({
+    y: [0, 1], yText: whole, lines: [{ points, colour: 2, name: WORDS.share_right }],
+    levels: lab.scene?.classes.length ? [{ y: 1 / lab.scene.classes.length, name: WORDS.guessing }] : [] }));
 
-  const loss = curve("the loss", "Loss", "loss", (value) => value.toFixed(2), (points) => {
+  const loss = curve(WORDS.screen_loss, WORDS.loss, "loss", (value) => value.toFixed(2), (points) => {
     const values = points.map(([, value]) => value), most = Math.max(...values);
-    return { y: [0, most * 1.05], lines: [{ points, colour: 1, name: "loss" }] };
+    return { y: [0, most * 1.05], lines: [{ points, colour: 1, name: WORDS.track_loss }] };
   });
 
-  const watched = { name: "pictures it never trains on", there: () => Boolean(lab.scene?.watched.length && lab.frames.length),
-    say: () => [root.querySelector(".vl-count")?.textContent.split(". ")[0] ?? "", ""], ...borrowed(() => [root.querySelector(".vl-watched")], "vd-show-watched") };
+  const watched = { name: WORDS.screen_watched, there: () => Boolean(lab.scene?.watched.length && lab.frames.length),
+    say: () => [root.querySelector(".vl-count")?.textContent.split(". ")[0] ?? "", ""],
+    ...borrowed(() => [root.querySelector(".vl-watched")], "vd-show-watched") };
 
   const look = { layer: (step) => () => film.change({ layer: Math.max(0, Math.min(lab.scene.layers - 1, film.layer + step)) }), head: (step) => () => film.change({ head: film.nextHead(step) }) };
   const time = (step) => () => { film.pause(); setIndex(Math.max(0, lab.index + step)); };
   const playing = () => film.parts.time.querySelector(".vl-play").click();
   const FILM = { p: playing, "shift arrowleft": time(-1), "shift arrowright": time(1), m: () => film.change({ head: "mean" }), "[": look.head(-1), "]": look.head(1) };
   const shown = () => Boolean(film.frame() && film.about());
-  const when = () => { const frame = film.frame(); return (frame.step === 0 ? "Before training" : "After " + clock(frame.seconds)) + ": " + (film.named(frame.subjects[film.subject]) || "no classes"); };
+  const when = () => {
+    const frame = film.frame(), answer = film.named(frame.subjects[film.subject]) || WORDS.no_classes;
+    return phrase(frame.step === 0 ? WORDS.before_training : WORDS.after_training_for, { time: clock(frame.seconds), answer });
+  };
 
-  const one = { name: "the film", hint: "p play   ⇧← ⇧→ look   ↑ ↓ layer   [ ] head", there: shown, say: () => [when(), film.hasMaps() ? film.title() : ""],
+  const one = { name: WORDS.screen_film, hint: WORDS.film_keys, there: shown, say: () => [when(), film.hasMaps() ? film.title() : ""],
     enter(stage) { this.canvas = make("canvas", { role: "img" }); stage.append(this.canvas); },
     draw(room) {
       const about = seenPart(film.about()), maps = film.maps(film.frame()), vector = maps && film.vector(maps);
@@ -60,7 +70,8 @@
   const wall = (() => {
     const node = borrowed(() => [film.parts.wallBox.querySelector(".vl-wall-box")], "vd-show-wall");
     let box = null;
-    return { name: "all layers and heads", hint: "p play   ⇧← ⇧→ look   ↑ ↓ layer   [ ] head", there: () => shown() && film.hasMaps(), say: () => [when(), "Layers down, heads across"], leave: node.leave,
+    return { name: WORDS.screen_wall, hint: WORDS.film_keys, there: () => shown() && film.hasMaps(),
+      say: () => [when(), WORDS.wall_axes], leave: node.leave,
       enter(stage) {
         node.enter(stage);
         box = stage.firstChild;
@@ -70,10 +81,11 @@
       keys: { ...FILM, arrowup: look.layer(-1), arrowdown: look.layer(1) } };
   })();
 
-  const missing = () => !lab.id ? "No run is on show: leave with Esc, then start one or watch the recorded one." : lab.status ? "" : "Asking …";
+  const missing = () => !lab.id ? WORDS.nothing_to_show : lab.status ? "" : WORDS.asking;
   const next = (step) => () => { if (shown()) film.change({ subject: (film.subject + step + lab.scene.subjects.length) % lab.scene.subjects.length }); };
   const digits = Object.fromEntries(Array.from("123456789", (digit) => [digit, () => { if (digit <= lab.scene?.heads) film.change({ head: digit - 1 }); }]));
-  const screen = projector({ missing, screens: [run, right, loss, watched, one, wall], hint: "n next", keys: { n: next(1), "shift n": next(-1), ...digits } });
+  const screen = projector({ missing, screens: [run, right, loss, watched, one, wall], hint: WORDS.keys_next,
+    keys: { n: next(1), "shift n": next(-1), ...digits } });
 
   const change = film.change;
   film.change = (changes) => { change(changes); screen.draw(); };

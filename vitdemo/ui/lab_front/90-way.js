@@ -1,14 +1,14 @@
 // The way through a long page: while a run is on show, one line with its parts stays in sight.
 (() => {
   const link = (text, act) => make("button", { type: "button", class: "vl-link", text, onclick: act });
-  const nav = make("nav", { class: "vl-way", "aria-label": "Parts of this page", hidden: true });
+  const nav = make("nav", { class: "vl-way", "aria-label": WORDS.parts_of_page, hidden: true });
   const parts = [...$("run").querySelectorAll(".vl-section"), ...$("runs").querySelectorAll(".vl-section")].map((box) => ({
     box, link: link(box.querySelector(".vl-title").textContent, () => {
       box.open = true;
       box.scrollIntoView({ block: "start" });
       box.querySelector("summary").focus({ preventScroll: true });
     }) }));
-  nav.append(link("Top", () => root.scrollIntoView({ block: "start" })), ...parts.map((part) => part.link));
+  nav.append(link(WORDS.top, () => root.scrollIntoView({ block: "start" })), ...parts.map((part) => part.link));
   $("run").before(nav);
 
   function fill() {

@@ -16,12 +16,13 @@ async function ask(request) {
     const answer = await Promise.resolve(server.ask(request)).catch(() => null);
     if (answer && !answer.error) return answer;
     if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }
-    throw new Error(answer ? answer.error : "The server does not answer: is the program still running, and the network there?");
+    throw new Error(answer ? answer.error : WORDS.server_silent);
   }
 }
 
 const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
-const megabytes = (count) => count >= 1000 ? (count / 1000).toFixed(1) + " GB" : Math.max(1, Math.round(count)) + " MB";
+const megabytes = (count) => count >= 1000 ? phrase(WORDS.gigabytes, { n: (count / 1000).toFixed(1) }) :
+  phrase(WORDS.megabytes, { n: Math.max(1, Math.round(count)) });
 
 // One sentence in the box under the bar, with what can be done about it; nothing takes the box away.
 function tell(sentence, { failed = false, share = null, doing = [] } = {}) {

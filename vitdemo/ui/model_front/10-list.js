@@ -13,11 +13,11 @@ function fillModels() {
   const listed = [offer.box.model, ...offer.zoo.map((one) => one.model), ...offer.own.map((one) => one.model)];
   const guest = listed.includes(chosen.model) ? [] : [option({ model: chosen.model, title: about?.title ?? chosen.model })];
   $("models").replaceChildren(option(offer.box), ...guest,
-    ...group("On this computer", ...here.map((one) => option(one))),
-    ...group("Your own", ...offer.own.map((one) => option(one))),
-    ...group("To download", ...far.map((one) => option(one, " · " + megabytes(one.megabytes)))),
-    ...group("More", make("option", { value: FILE, text: "A weights file of yours …" }),
-      ...(offer.hub ? [make("option", { value: REPOSITORY, text: "A repository of the Hugging Face Hub …" })] : [])));
+    ...group(WORDS.on_this_computer, ...here.map((one) => option(one))),
+    ...group(WORDS.your_own, ...offer.own.map((one) => option(one))),
+    ...group(WORDS.to_download, ...far.map((one) => option(one, " · " + megabytes(one.megabytes)))),
+    ...group(WORDS.more, make("option", { value: FILE, text: WORDS.a_file }),
+      ...(offer.hub ? [make("option", { value: REPOSITORY, text: WORDS.a_repository })] : [])));
   $("models").value = waiting?.model ?? chosen.model;
 }
 
@@ -32,7 +32,8 @@ function pick(value) {
   if (!entry || entry.here) return want(value, entry?.title);
   $("models").value = value;                                              // a link may have picked it
   describe(entry.title + ": " + entry.line, entry.facts);
-  tell(entry.title + " is not on this computer yet.", { doing: [button("Download " + megabytes(entry.megabytes), () => want(value, entry.title), "vm-primary"), button("Not now", stay)] });
+  const load = button(phrase(WORDS.download_size, { size: megabytes(entry.megabytes) }), () => want(value, entry.title), "vm-primary");
+  tell(phrase(WORDS.not_here, { model: entry.title }), { doing: [load, button(WORDS.not_now, stay)] });
 }
 
 // Everything as it was: the model that looks keeps looking.
@@ -51,7 +52,8 @@ function describe(line, facts) {
 // The sizes that the chosen model can look at.
 function fillSides() {
   const { sides, side, square } = about;
-  $("sides").replaceChildren(...sides.map((one) => make("option", { value: one, text: one + " × " + one + (one === side ? " px, its own" : " px") })));
+  $("sides").replaceChildren(...sides.map((one) => make("option",
+    { value: one, text: phrase(one === side ? WORDS.side_px_own : WORDS.side_px, { side: one }) })));
   $("sides").value = chosen.side ?? side;
   $("sides").closest("label").hidden = !square || sides.length < 2;
   $("whole").checked = chosen.whole;

@@ -1,9 +1,9 @@
 // A model on its way: asked for until it is there, with the bytes that have arrived, and a button that ends it.
 const EVERY = 500;
 
-async function want(model, title = "The model") {
+async function want(model, title = WORDS.the_model) {
   const mark = waiting = { model };
-  const cancel = button("Cancel", () => { ask({ question: "cancel", model, who }).catch(() => {}); stay(); });
+  const cancel = button(WORDS.cancel, () => { ask({ question: "cancel", model, who }).catch(() => {}); stay(); });
   try {
     for (;;) {
       const answer = await ask({ question: "want", model, who });
@@ -11,9 +11,10 @@ async function want(model, title = "The model") {
       if (answer.state === "ready") return arrived(answer);
       if (answer.state === "failed") return failed(answer.sentence, () => want(model, title));
       if (answer.state === "cancelled") return stay();
-      const { done, total } = answer, share = total ? done / total : undefined;
-      tell(answer.state === "fetching" ? title + ": " + (total ? megabytes(done / 1e6) + " of " + megabytes(total / 1e6) + " have arrived." : "asking for it …") :
-        answer.state === "waiting" ? title + " waits for another download to end." : title + " is being loaded …", { share: answer.state === "fetching" ? share : undefined, doing: [cancel] });
+      const { state, done, total } = answer, fetching = state === "fetching";
+      const words = fetching ? (total ? WORDS.arrived : WORDS.asked_for) : state === "waiting" ? WORDS.waits : WORDS.being_loaded;
+      tell(phrase(words, { model: title, done: megabytes(done / 1e6), total: megabytes(total / 1e6) }),
+        { share: fetching && total ? done / total : undefined, doing: [cancel] });
       await pause(EVERY);
     }
   } catch (failure) { if (waiting === mark) failed(failure.message, () => want(model, title)); }
@@ -23,7 +24,7 @@ function failed(sentence, again) {
   waiting = null;
   if (offer) fillModels();
   if (about) describe(about.line, about.facts);
-  tell(sentence, { failed: true, doing: [button("Try again", again), button("Close", stay)] });
+  tell(sentence, { failed: true, doing: [button(WORDS.try_again, again), button(WORDS.close, stay)] });
 }
 
 // It is there: the page is told, and looks through it.
@@ -45,7 +46,7 @@ let serial = 0, told = null, patience = 0;
 function lookThrough() {
   if (told) return;
   told = { ...chosen, serial: ++serial };
-  trigger("select", told);
+  trigger("select", { ...told, key: document.querySelector(".vd[data-key]")?.dataset.key ?? "" });
   patience = setTimeout(seen, 30000);                                     // no answer ever came: the network was gone
 }
 

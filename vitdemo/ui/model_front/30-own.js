@@ -1,27 +1,28 @@
 // Weights that a person brings along: a file of theirs, or the name of a repository.
-const input = make("input", { type: "file", class: "vm-hidden", tabindex: -1, "aria-label": "Weights file", accept: ".safetensors,.pt,.pth,.bin", onchange: () => { const [file] = input.files; input.value = ""; if (file) take(file); } });
+const input = make("input", { type: "file", class: "vm-hidden", tabindex: -1, "aria-label": WORDS.weights_file, accept: ".safetensors,.pt,.pth,.bin",
+  onchange: () => { const [file] = input.files; input.value = ""; if (file) take(file); } });
 root.append(input);
 
 function askForFile() {
-  tell("A .safetensors, .pt or .pth file of a plain Vision Transformer: this program's own, timm's, torchvision's, Hugging Face's, DINO's. Drop it here, or choose it. It stays among your runs on the Train tab.",
-    { doing: [button("Choose a file", () => input.click(), "vm-primary"), button("Not now", stay)] });
+  tell(WORDS.file_wanted, { doing: [button(WORDS.choose_file, () => input.click(), "vm-primary"), button(WORDS.not_now, stay)] });
 }
 
 async function take(file) {
   const mark = waiting = { model: FILE };
   $("models").value = FILE;
   try {
-    if (file.size > offer.megabytes * 1e6) throw new Error(file.name + " has " + megabytes(file.size / 1e6) + "; at most " + megabytes(offer.megabytes) + " can be sent here.");
-    tell("Sending " + file.name + " (" + megabytes(file.size / 1e6) + ") …", { share: undefined });
+    const { name } = file, size = megabytes(file.size / 1e6);
+    if (file.size > offer.megabytes * 1e6) throw new Error(phrase(WORDS.file_too_large, { name, size, most: megabytes(offer.megabytes) }));
+    tell(phrase(WORDS.sending, { name, size }), { share: undefined });
     const sent = await Promise.resolve(upload(file)).catch(() => null);
     if (waiting !== mark) return;
-    if (!sent?.path) throw new Error(file.name + " could not be sent: is it too large for this host, or the network gone?");
+    if (!sent?.path) throw new Error(phrase(WORDS.file_not_sent, { name }));
     await open(sent.path, file, mark);
   } catch (failure) { if (waiting === mark) failed(failure.message, () => take(file)); }
 }
 
 async function open(path, file, mark, heads) {
-  tell("Reading " + file.name + " …", { share: undefined });
+  tell(phrase(WORDS.reading_file, { name: file.name }), { share: undefined });
   const answer = await ask({ question: "open", path, ...(heads ? { heads } : {}) });
   if (waiting !== mark) return;
   if (answer.heads_needed) return askForHeads(answer, (count) => open(path, file, mark, count).catch((failure) => failed(failure.message, () => take(file))));
@@ -34,16 +35,20 @@ async function open(path, file, mark, heads) {
 function askForHeads({ sentence, choices = [] }, act) {
   const field = make("input", { type: "number", min: 1, max: 256, value: choices[0] ?? 12, id: "vm-heads" });
   const form = make("form", { class: "vm-row", onsubmit: (event) => { event.preventDefault(); act(Number(field.value)); } },
-    ...choices.slice(0, 4).map((count) => button(count + " heads", () => act(count))), make("label", { class: "vm-field" }, make("span", { text: "Attention heads" }), field), make("button", { type: "submit", class: "vm-primary", text: "Load it" }));
-  tell(sentence, { doing: [form, button("Not now", stay)] });
+    ...choices.slice(0, 4).map((n) => button(phrase(WORDS.n_heads, { n }), () => act(n))),
+    make("label", { class: "vm-field" }, make("span", { text: WORDS.attention_heads }), field),
+    make("button", { type: "submit", class: "vm-primary", text: WORDS.load_it }));
+  tell(sentence, { doing: [form, button(WORDS.not_now, stay)] });
   field.select();
 }
 
 function askForRepository() {
-  const field = make("input", { type: "text", id: "vm-repository", placeholder: "user/repository", maxlength: 120, autocomplete: "off", spellcheck: "false" });
+  const field = make("input", { type: "text", id: "vm-repository", placeholder: WORDS.repository_example,
+    maxlength: 120, autocomplete: "off", spellcheck: "false" });
   const form = make("form", { class: "vm-row", onsubmit: (event) => { event.preventDefault(); if (field.value.trim()) want("hub:" + field.value.trim(), field.value.trim()); } },
-    make("label", { class: "vm-field" }, make("span", { text: "Repository" }), field), make("button", { type: "submit", class: "vm-primary", text: "Download" }));
-  tell("Any repository of the Hub that holds a plain Vision Transformer as safetensors, for example facebook/dino-vits16.", { doing: [form, button("Not now", stay)] });
+    make("label", { class: "vm-field" }, make("span", { text: WORDS.repository }), field),
+    make("button", { type: "submit", class: "vm-primary", text: WORDS.download }));
+  tell(WORDS.repository_wanted, { doing: [form, button(WORDS.not_now, stay)] });
   field.focus();
 }
 

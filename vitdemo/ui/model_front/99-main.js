@@ -35,14 +35,14 @@ async function follow(value) {
   try {
     let answer = await ask({ question: "want", model: chosen.model, who });
     for (let turn = 1; answer.state !== "ready" && turn < 60; turn++) { await pause(EVERY); answer = await ask({ question: "want", model: chosen.model, who }); }
-    if (answer.state !== "ready") throw new Error(answer.sentence || "The model could not be loaded.");
+    if (answer.state !== "ready") throw new Error(answer.sentence || WORDS.not_loaded);
     await renew();
     if (mark !== following) return;                                       // another choice came meanwhile
     about = answer;
     waiting = null;
     tell("");
     showChosen();
-  } catch (failure) { tell(failure.message, { failed: true, doing: [button("Close", () => tell(""))] }); }
+  } catch (failure) { tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
 }
 
 // A server that was started anew is told what looks here; the page's other parts have said by then which example they show.

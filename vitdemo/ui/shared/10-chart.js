@@ -20,7 +20,7 @@ function chart({ x, y, xName, yName, lines = [], band = null, levels = [], dots 
   const narrow = root.clientWidth < 600;                                   // a phone: names stand under the plot, and letters keep their size
   const wide = narrow ? 360 : 640, tall = narrow ? 250 : 320, left = narrow ? 52 : 58, right = narrow ? 10 : 176, top = 14, bottom = 48;
   const px = (v) => left + (wide - left - right) * (v - x[0]) / (x[1] - x[0] || 1), py = (v) => tall - bottom - (tall - top - bottom) * (v - y[0]) / (y[1] - y[0] || 1);
-  const ends = lines.filter(({ name, points }) => name && points.length).map(({ name, points }) => name + " from " + said(yText, points[0][1]) + " to " + said(yText, points.at(-1)[1]));
+  const ends = lines.filter(({ name, points }) => name && points.length).map(({ name, points }) => phrase(WORDS.curve_from_to, { name, first: said(yText, points[0][1]), last: said(yText, points.at(-1)[1]) }));
   const plot = svg("svg", { viewBox: "0 0 " + wide + " " + tall, class: "vd-chart", role: dots.length ? "group" : "img", "aria-label": [label, ...ends].join("; "), "data-small-targets": dots.length ? "" : null });
   for (const t of ticks(...y)) plot.append(svg("line", { x1: left, x2: wide - right, y1: py(t), y2: py(t), class: "vd-rule" }), svg("text", { x: left - 8, y: py(t) + 4, "text-anchor": "end", text: yText(+t.toPrecision(6)) }));
   for (const t of xTicks ?? ticks(...x)) plot.append(svg("text", { x: px(t), y: tall - bottom + 18, "text-anchor": "middle", text: xText(+t.toPrecision(6)) }));

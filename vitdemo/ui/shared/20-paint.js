@@ -2,11 +2,9 @@
 const small = document.createElement("canvas");
 
 // The colours from none to most, on a canvas 256 pixels wide.
-const FROM_TO = { cividis: "dark blue to yellow", viridis: "violet to yellow", gray: "black to white" };
-
 function ramp(canvas) {
   const ctx = canvas.getContext("2d");
-  canvas.setAttribute("aria-label", "colour scale, from least to most: " + FROM_TO[look.colours]);
+  canvas.setAttribute("aria-label", phrase(WORDS.colour_scale, { colours: WORDS.colours_from_to[look.colours] }));
   COLOUR_TABLES[look.colours].forEach((colour, i) => { ctx.fillStyle = "rgb(" + colour.join(",") + ")"; ctx.fillRect(i, 0, 1, canvas.height); });
 }
 

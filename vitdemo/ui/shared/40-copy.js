@@ -13,7 +13,7 @@ function addressOf(parts) {
 // A button that copies an address, and a field with it where the browser does not let a page copy: over plain http in a class, in some frames.
 // `made()` gives { parts, what, notes }: what the link is of, and sentences about what it leaves behind. `kind` begins the names of classes.
 function copyButton(kind, text, made) {
-  const field = make("input", { type: "text", class: "vd-address", readonly: true, hidden: true, "aria-label": "The link", onfocus: () => field.select() });
+  const field = make("input", { type: "text", class: "vd-address", readonly: true, hidden: true, "aria-label": WORDS.link, onfocus: () => field.select() });
   const said = make("span", { class: kind + "-hint", role: "status" });
   const button = make("button", { type: "button", class: kind + "-button", text, onclick: async () => {
     const { parts, what, notes } = made();
@@ -21,8 +21,8 @@ function copyButton(kind, text, made) {
     said.textContent = "";
     const copied = await copyText(field);
     if (!copied) field.focus();
-    const framed = window.top === window ? [] : ["It opens the page by itself, without the frame around it."];
-    said.textContent = [copied ? "Copied the link to " + what + "." : "The browser lets no page copy here: copy the link from the field.", ...notes, ...framed].join(" ");
+    const framed = window.top === window ? [] : [WORDS.link_frame];
+    said.textContent = [copied ? phrase(WORDS.link_copied, { what }) : WORDS.link_not_copied, ...notes, ...framed].join(" ");
   } });
   return make("div", { class: "vd-copy" }, button, said, field);
 }

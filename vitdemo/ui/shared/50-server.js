@@ -1,7 +1,7 @@
 // Whether the server is there. Where a connection breaks, Gradio 6.31 serves no more events, and reloads the page when a server answers:
 // the opening picture would stand in the place of the visitor's. Here it hears of a failed event instead, and the page goes on with what
 // it has, saying in words what happened.
-const LOOK_EVERY = 15000, LOOK_AGAIN = [1000, 2000, 4000, 8000], LOOK_PATIENCE = 10000, NO_ANSWER = "The server does not answer; trying again …";
+const LOOK_EVERY = 15000, LOOK_AGAIN = [1000, 2000, 4000, 8000], LOOK_PATIENCE = 10000;
 
 // One for the whole page, whichever front end comes first. Its events: "away"; "back", whose detail says what the server is now: the one that
 // was there (`fresh` is false), a new one of the same program (true), or one of another program, which this page does not fit (`other`); and
@@ -48,7 +48,7 @@ function watchServer(config) {
       if (!own || failure?.name === "AbortError") throw failure;
       look();
       if (messages) return new Response(LOST_EVENTS, { headers: { "content-type": "text/event-stream" } });
-      if (/\/(queue\/join|run\/\w+)\/?$/.test(path)) return Response.json({ detail: NO_ANSWER, error: NO_ANSWER }, { status: 504 });
+      if (/\/(queue\/join|run\/\w+)\/?$/.test(path)) return Response.json({ detail: WORDS.server_away, error: WORDS.server_away }, { status: 504 });
       throw failure;
     }
   };
@@ -59,7 +59,7 @@ function watchServer(config) {
 }
 
 // What Gradio is told of the events it waits for where their stream breaks off.
-const LOST_EVENTS = [{ msg: "unexpected_error", message: NO_ANSWER, success: false }, { msg: "close_stream" }].map((one) => "data: " + JSON.stringify(one) + "\n\n").join("");
+const LOST_EVENTS = [{ msg: "unexpected_error", message: WORDS.server_away, success: false }, { msg: "close_stream" }].map((one) => "data: " + JSON.stringify(one) + "\n\n").join("");
 
 // A stream of messages that always comes to its end.
 function mended(answer, look) {
@@ -86,5 +86,5 @@ const partsOf = (config) => config && JSON.stringify([config.version, config.com
 
 // What Gradio said about events that were lost would stand beside the news.
 function closeToasts() {
-  for (const toast of document.querySelectorAll(".toast-body.error")) if (toast.textContent.includes(NO_ANSWER)) toast.querySelector(".toast-close")?.click();
+  for (const toast of document.querySelectorAll(".toast-body.error")) if (toast.textContent.includes(WORDS.server_away)) toast.querySelector(".toast-close")?.click();
 }

@@ -40,11 +40,11 @@ function projector({ missing, screens, keys, hint }) {
   const title = make("h2", { class: "vd-show-title" }), stage = make("div", { class: "vd-show-stage" }), words = make("p", { class: "vd-show-words" });
   const count = make("span", { class: "vd-show-count" }), keyLine = make("span", { class: "vd-show-keys" }), live = make("p", { class: "vd-show-live", role: "status" });
   const button = (text, label, act) => make("button", { type: "button", text, "aria-label": label, title: label, onclick: act });
-  const foot = make("div", { class: "vd-show-foot" }, button("‹", "Screen before", () => step(-1)), count, button("›", "Next screen", () => step(1)), keyLine,
-    button("Full screen", "Full screen (f)", () => full()), button("Leave", "Leave (Esc)", () => leave()));
+  const foot = make("div", { class: "vd-show-foot" }, button("‹", WORDS.screen_before, () => step(-1)), count, button("›", WORDS.screen_next, () => step(1)), keyLine,
+    button(WORDS.full_screen, WORDS.full_screen_key, () => full()), button(WORDS.leave, WORDS.leave_key, () => leave()));
   const black = make("div", { class: "vd-show-black", hidden: true });
-  const page = make("div", { class: "vd-show-page", tabindex: -1, role: "group", "aria-roledescription": "screen" }, title, stage, words, foot, live, black);
-  const box = make("dialog", { class: "vd-show", "aria-label": "Projector" }, page);
+  const page = make("div", { class: "vd-show-page", tabindex: -1, role: "group", "aria-roledescription": WORDS.screen }, title, stage, words, foot, live, black);
+  const box = make("dialog", { class: "vd-show", "aria-label": WORDS.projector }, page);
   let now = null, resting = 0, telling = 0, from = null, swiped = false;
   root.append(box);
 
@@ -77,9 +77,9 @@ function projector({ missing, screens, keys, hint }) {
     title.textContent = head;
     words.textContent = line ?? "";
     count.textContent = list.length ? (list.indexOf(now) + 1) + " / " + list.length : "";
-    keyLine.textContent = ["← → step", now?.hint, hint, "b black"].filter(Boolean).join("   ");
+    keyLine.textContent = [WORDS.keys_step, now?.hint, hint, WORDS.keys_black].filter(Boolean).join("   ");
     now?.draw?.({ wide: stage.clientWidth, tall: stage.clientHeight });
-    tell(list.length ? "Screen " + (list.indexOf(now) + 1) + " of " + list.length + ": " + now.name + ". " : "", [head, line].filter(Boolean).join(". "));
+    tell(list.length ? phrase(WORDS.screen_of, { n: list.indexOf(now) + 1, all: list.length, name: now.name }) + " " : "", [head, line].filter(Boolean).join(". "));
   }
 
   // To screen readers, once things have come to rest; the screen's number only when it is another one.
@@ -98,14 +98,14 @@ function projector({ missing, screens, keys, hint }) {
   // In a frame the browser may refuse the full screen: then the window has to do.
   async function full() {
     try { await (document.fullscreenElement ? document.exitFullscreen() : page.requestFullscreen()); }
-    catch { keyLine.textContent = "The browser allows no full screen here."; }
+    catch { keyLine.textContent = WORDS.full_screen_refused; }
     awake();
   }
 
   function blacken(on) {
     black.hidden = !on;
     live.place = null;
-    hear(live, on ? "The screen is black. Any key brings it back." : "The screen is back.");
+    hear(live, on ? WORDS.screen_black : WORDS.screen_back);
   }
 
   function leave() {

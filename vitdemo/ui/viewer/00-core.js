@@ -27,10 +27,10 @@ class Result {
     return made;
   }
   tokenName(token) {
-    if (token === null) return "the average patch";
-    if (token < this.prefix) return (this.prefix_names[token].startsWith("register") ? "" : "the ") + this.prefix_names[token];
-    const patch = token - this.prefix;
-    return "the patch in row " + (Math.floor(patch / this.cols) + 1) + ", column " + (patch % this.cols + 1);
+    if (token === null) return WORDS.the_average_patch;
+    const name = this.prefix_names[token];
+    if (token < this.prefix) return name.startsWith("register") ? name : phrase(WORDS.the_token, { name });
+    return phrase(WORDS.the_patch, { place: placeName(this, token - this.prefix) });
   }
 }
 
@@ -50,8 +50,8 @@ async function askThrough(about, request) {
   for (;;) {
     const answer = await askAgain(about, request);
     if (!("done" in answer) || answer.done >= answer.total) return answer;
-    about.progress = "Asking the model: " + Math.round(100 * answer.done / answer.total) + "% …";
-    if (about === result || about === other.result) draw(); else return Promise.reject(new Error("Another picture is shown now."));
+    about.progress = phrase(WORDS.asking_share, { share: whole(answer.done / answer.total) });
+    if (about === result || about === other.result) draw(); else return Promise.reject(new Error(WORDS.another_picture));
     if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
   }
 }
@@ -59,7 +59,7 @@ async function askThrough(about, request) {
 async function askAgain(about, request) {
   for (let turn = 1; ; turn++) {
     const answer = await server.ask({ ...request, key: about.key }).catch(() => null);     // Gradio gives nothing where the network fails
-    if (!answer) throw new Error("The server does not answer: is the program still running, and the network there?");
+    if (!answer) throw new Error(WORDS.server_silent);
     if (!answer.error) return answer;
     if (!answer.busy || turn === 12) throw new Error(answer.error);
     await new Promise((go) => setTimeout(go, 120 * turn * (1 + Math.random())));           // a whole class asks at once: stand in line

@@ -1,48 +1,6 @@
 // Which map the view names, how its colours are scaled, and what it says in words.
-const KINDS = {
-  attention: {
-    name: "Attention", line: "Attention: how much one token reads from every other, in one layer and head.",
-    more: "Equation (6) of the paper, appendix A: softmax of queries times keys. Each row sums to 1. It misleads when read as a reason: it shows where a head looks, " +
-      "not what it does with what it finds there, and a token may by then hold what it gathered from others.",
-  },
-  "mean attention": {
-    name: "Mean attention", line: "Mean attention: what the reader reads, averaged over all layers and heads.",
-    more: "The simplest summary of all. It misleads because heads that do different things, and layers that read different things, are poured together.",
-  },
-  rollout: {
-    name: "Rollout", line: "Rollout: attention followed through all layers up to the chosen one, as if information only flowed along it.",
-    more: "Abnar and Zuidema 2020, Quantifying Attention Flow in Transformers: per layer (A + I) / 2, multiplied up. Discarding the weakest weights follows Gildenblat's vit-explain. " +
-      "It misleads because it knows neither values, nor the MLPs, nor the class: every class gets the same map.",
-  },
-  relevance: {
-    name: "Class relevance", line: "Class relevance: attention that speaks for one class, weighted by its gradient and added up over the layers.",
-    more: "Chefer, Gur and Wolf, Generic Attention-model Explainability, ICCV 2021, equations (5) and (6): the positive part of gradient times attention, mean over heads. " +
-      "It misleads because only what speaks for the class is kept, and a gradient tells about small changes, not about removing a patch. Test it.",
-  },
-  occlusion: {
-    name: "Occlusion", line: "Occlusion: how much the class probability falls when one patch alone is hidden by the picture's mean colour.",
-    more: "Zeiler and Fergus 2014, Visualizing and Understanding Convolutional Networks. Asks the model instead of reading its attention; patches whose hiding raises the probability count as zero here. " +
-      "It misleads where two patches tell the same: hiding either alone changes nothing.",
-  },
-  similarity: {
-    name: "Similarity", line: "Similarity: how alike the model finds one patch and all others. Click a patch.",
-    more: "The cosine of the angle between two tokens' last hidden states: 1 the same direction, 0 nothing in common, -1 opposite (Caron et al. 2021, DINO; Amir et al. 2021, Deep ViT Features as Dense " +
-      "Visual Descriptors). To look for a patch in a second picture, pin this result, choose another picture and compare with the pinned one. It misleads because features also hold where a patch lies, so " +
-      "that neighbours are alike; and where a model learned from labels only the token that its head reads had to mean anything at the end.",
-  },
-  colours: {
-    name: "Colours", line: "Colours: the three directions in which the patches' features differ most, as red, green and blue. Like colours, like features.",
-    more: "Principal components of the patches' last hidden states (Oquab et al. 2024, DINOv2, figures 1 and 9). Each runs from its least patch to its most. The paper's foreground: patches on one side of zero on the " +
-      "first component, coloured by components of their own. It misleads because three directions are few, a component's sign is free, which side is foreground is a guess (here the side with less of the picture's " +
-      "edge), and colours can be compared only between pictures that are shown side by side.",
-  },
-  norms: {
-    name: "Norms", line: "Norms: how long every token's vector is after a layer. Far longer patches than the others are called artifacts.",
-    more: "Darcet et al. 2024, Vision Transformers Need Registers: large models that learned long keep what they know of the whole picture in patches of plain background, whose vectors then are many times longer; " +
-      "registers are extra tokens that give it another place. The authors set the limit by eye for each model (150 for DINOv2's ViT-g); here a patch counts from three times the median patch of its layer on. It " +
-      "misleads because a length is no content: the norm before the next layer takes it away, and in most models all tokens grow from layer to layer.",
-  },
-};
+const KINDS = ["attention", "mean attention", "rollout", "relevance", "occlusion", "similarity", "colours", "norms"];
+const FUSIONS = ["mean", "min", "max"];                                    // how heads are joined
 const WEIGHTS = ["attention", "mean attention", "rollout"];                // kinds whose numbers are weights, so that an even share means something
 const BY_CLASS = ["relevance", "occlusion"];
 const OF_A_TOKEN = ["attention", "similarity"];                            // kinds that ask about one token, which a click on a patch chooses
@@ -148,31 +106,33 @@ function scaleOf(about, map, wanted = view) {
   return [0, layerHigh(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1))];
 }
 
-const headName = (head) => typeof head === "number" ? "head " + (head + 1) : { mean: "mean of the heads", min: "least of the heads", max: "most of the heads" }[head];
-const className = (about, k) => about.knows[k] ?? about.top[about.leading.indexOf(k)]?.[0] ?? "class " + (k + 1);
+const headName = (head) => typeof head === "number" ? phrase(WORDS.head_n, { n: head + 1 }) : WORDS.heads_joined[head];
+const className = (about, k) => about.knows[k] ?? about.top[about.leading.indexOf(k)]?.[0] ?? phrase(WORDS.class_n, { n: k + 1 });
 // A class by name in another model; the one at the same place where that has the name, because names may occur twice.
 const classIndex = (about, name, near = -1) => about.knows[near] === name ? near : Math.max(about.knows.indexOf(name), about.leading[about.top.findIndex(([one]) => one === name)] ?? -1);
-const placeName = (about, patch) => "row " + (Math.floor(patch / about.cols) + 1) + ", column " + (patch % about.cols + 1);
+const placeName = (about, patch) => phrase(WORDS.place, { row: Math.floor(patch / about.cols) + 1, col: patch % about.cols + 1 });
+// What is asked about a token: what it reads, or who reads it.
+const aboutToken = (about, token, direction) => phrase(WORDS.about_token[direction], { token: about.tokenName(token) });
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function titleOf(about, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return featureTitle(about, wanted);
-  if (wanted.kind === "rollout") return "Rollout up to layer " + Math.min(wanted.up_to, about.layers) + ", " + wanted.fusion + " of the heads";
-  if (wanted.kind === "relevance") return "What speaks for " + className(about, wanted.klass);
-  if (wanted.kind === "occlusion") return "What " + className(about, wanted.klass) + " loses when a patch is hidden";
-  if (wanted.kind === "mean attention") return "Mean attention of all layers and heads";
-  return "Layer " + (Math.min(wanted.layer, about.layers - 1) + 1) + ", " + headName(wanted.head);
+  if (wanted.kind === "rollout") return phrase(WORDS.title_rollout, { layer: Math.min(wanted.up_to, about.layers), fusion: WORDS.fusions[wanted.fusion] });
+  if (wanted.kind === "relevance") return phrase(WORDS.title_relevance, { klass: className(about, wanted.klass) });
+  if (wanted.kind === "occlusion") return phrase(WORDS.title_occlusion, { klass: className(about, wanted.klass) });
+  if (wanted.kind === "mean attention") return WORDS.title_mean;
+  return phrase(WORDS.layer_and_heads, { layer: Math.min(wanted.layer, about.layers - 1) + 1, heads: headName(wanted.head) });
 }
 
 // One patch in words: where, how much, and how that compares with an even share.
 function patchSentence(about, vector, patch, wanted = view) {
   const w = vector[about.prefix + patch], where = capital(placeName(about, patch));
-  if (FEATURES.includes(wanted.kind)) return where + ": " + featureOfPatch(about, vector, patch, wanted);
+  if (FEATURES.includes(wanted.kind)) return featureOfPatch(about, vector, patch, wanted);
   if (BY_CLASS.includes(wanted.kind)) {
     const even = sum(vector, about.prefix) / about.patches;
-    return where + ": " + (wanted.kind === "relevance" ? "relevance " + w.toPrecision(3) : "the probability falls by " + percent(w)) + (even > 0 ? ", " + (w / even).toFixed(1) + " times the average patch." : ".");
+    return phrase((even > 0 ? WORDS.patch_of_class_times : WORDS.patch_of_class)[wanted.kind], { where, value: w.toPrecision(3), share: percent(w), times: (w / even).toFixed(1) });
   }
-  return where + ": weight " + w.toFixed(4) + ", " + (w / about.uniform).toFixed(1) + " times an even share (1/" + about.tokens + " = " + about.uniform.toFixed(4) + ").";
+  return phrase(WORDS.patch_weight, { where, weight: w.toFixed(4), times: (w / about.uniform).toFixed(1), tokens: about.tokens, even: about.uniform.toFixed(4) });
 }
 
 function sum(vector, from = 0, to = vector.length) {
@@ -181,8 +141,8 @@ function sum(vector, from = 0, to = vector.length) {
   return total;
 }
 
-// Which ninth of the picture a map prefers, in words: the one with the most weight per patch, because ninths need not be equally large.
-function region(about, vector) {
+// Which ninth of the picture a map prefers, in these words: the one with the most weight per patch, because ninths need not be equally large.
+function region(about, vector, words) {
   const ninths = new Float64Array(9), sizes = new Float64Array(9), total = sum(vector, about.prefix);
   for (let i = 0; i < about.patches; i++) {
     const at = 3 * Math.floor(3 * Math.floor(i / about.cols) / about.rows) + Math.floor(3 * (i % about.cols) / about.cols);
@@ -190,32 +150,33 @@ function region(about, vector) {
     sizes[at]++;
   }
   const dense = [...ninths].map((weight, at) => sizes[at] ? weight / sizes[at] : 0), best = dense.indexOf(Math.max(...dense));
-  const names = ["upper left", "upper middle", "upper right", "middle left", "centre", "middle right", "lower left", "lower middle", "lower right"];
   const share = total > 0 ? ninths[best] / total : 0, even = sizes[best] / about.patches;
-  return share > 1.2 * even ? "the " + names[best] + " of the picture holds " + percent(share) + " of " : "";
+  return share > 1.2 * even ? phrase(words, { ninth: WORDS.ninths[best], share: percent(share) }) : "";
 }
 
 // The whole map in words: who reads, where most, how much of it goes to tokens that are no patch.
 function mapSentence(about, vector, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return titleOf(about, wanted) + ": " + featureSentence(about, vector, wanted);
   const high = largest(vector, about.prefix), best = vector.indexOf(high, about.prefix) - about.prefix, mean = sum(vector, about.prefix) / about.patches;
-  const spot = placeName(about, best), place = region(about, vector);
+  const title = titleOf(about, wanted), spot = placeName(about, best), share = percent(high);
   let even = true;
   for (let i = about.prefix; i < vector.length; i++) if (Math.abs(vector[i] - vector[about.prefix]) > 1e-6 * (high || 1)) even = false;
-  const how = even ? "alike" : high < 1.3 * mean ? "almost evenly, most" : "most";
-  if (BY_CLASS.includes(wanted.kind)) return titleOf(about, wanted) + ": " + (even ? "every patch alike" : how + " in " + spot + (place && "; " + place + "it")) + ".";
-  const area = even || !place ? "" : "; " + place + "what goes to patches", times = (high / about.uniform).toFixed(1) + " times an even share";
-  const token = wanted.kind === "attention" ? tokenFor(about, wanted) : about.first, who = about.tokenName(token), prefix = sum(vector, 0, about.prefix);
+  const how = even ? "even" : high < 1.3 * mean ? "almost" : "most";
+  if (BY_CLASS.includes(wanted.kind)) return phrase(WORDS.map_of_class[how], { title, spot, region: region(about, vector, WORDS.region_of_map) });
+  const where = even ? "" : region(about, vector, WORDS.region_of_patches), times = (high / about.uniform).toFixed(1);
+  const token = about.tokenName(wanted.kind === "attention" ? tokenFor(about, wanted) : about.first), prefix = sum(vector, 0, about.prefix);
   const lead = Array.from({ length: about.prefix }, (_, i) => i).filter((i) => vector[i] > high).sort((one, two) => vector[two] - vector[one])[0];
-  const from = (lead === undefined ? "" : "most from " + about.tokenName(lead) + " (" + percent(vector[lead]) + "), of the patches ") + (even ? (lead === undefined ? "every patch alike" : "from all alike") : how + " from " + spot);
+  const from = lead === undefined ? phrase(WORDS.from_patches[how], { spot }) : phrase(WORDS.from_token_and_patches[how], { token: about.tokenName(lead), share: percent(vector[lead]), spot });
   if (wanted.kind === "rollout")
-    return titleOf(about, wanted) + ": " + who + " gathers " + from + " (" + percent(high) + ", " + times + ")" + area + (about.prefix ? "; " + percent(prefix) + " comes from tokens that are no patch" : "") + ".";
+    return phrase(WORDS.map_rollout, { title, token, from, share, times, region: where, rest: about.prefix ? phrase(WORDS.map_rollout_rest, { share: percent(prefix) }) : "" });
   const single = wanted.kind !== "attention" || !["min", "max"].includes(wanted.head);       // the least or the most of all heads is no row: it has no sum
-  if (wanted.kind === "attention" && wanted.direction === "read_by")
-    return titleOf(about, wanted) + ": " + who + " is read " + (even ? "by every patch alike" : how + " by " + spot) + " (" + percent(high) + " of what that patch reads, " + times + ")" +
-      (single ? "; all readers together give it " + sum(vector).toFixed(2) + " (an even share would be 1.00)" + (about.prefix ? ", " + prefix.toFixed(2) + " of it from tokens that are no patch" : "") : "") + ".";
-  return titleOf(about, wanted) + ": " + who + " reads " + from + " (" + percent(high) + ", " + times + ")" + area + (!single ? "" : (about.prefix ? "; " + percent(prefix) +
-    " goes to tokens that are no patch" + (prefix >= 0.005 && about.prefix > 1 ? " (" + prefixParts(about, vector) + ")" : "") : "") + "; all together " + sum(vector).toFixed(2)) + ".";
+  if (wanted.kind === "attention" && wanted.direction === "read_by") {
+    const rest = !single ? "" : phrase(about.prefix ? WORDS.map_read_by_sum_and_rest : WORDS.map_read_by_sum, { sum: sum(vector).toFixed(2), rest: prefix.toFixed(2) });
+    return phrase(WORDS.map_read_by, { title, token, by: phrase(WORDS.by_patches[how], { spot }), share, times, rest });
+  }
+  const each = prefix >= 0.005 && about.prefix > 1;
+  const rest = single && about.prefix ? phrase(each ? WORDS.map_reads_rest_each : WORDS.map_reads_rest, { share: percent(prefix), each: prefixParts(about, vector) }) : "";
+  return phrase(WORDS.map_reads, { title, token, from, share, times, region: where, rest, sum: single ? phrase(WORDS.map_reads_sum, { sum: sum(vector).toFixed(2) }) : "" });
 }
 
 function prefixParts(about, vector) {

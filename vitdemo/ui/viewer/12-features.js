@@ -67,31 +67,31 @@ function featureScale(about, map, wanted) {
 const featureMark = () => view.kind === "similarity" ? 0 : view.kind === "norms" ? normsOf(result)?.limits[view.layer] ?? Infinity : Infinity;
 
 function featureUnit(pair, marked) {
-  const both = pair ? " and both pictures" : "";
-  if (view.kind === "colours") return "red, green and blue are the first, second and third component, each from its least patch to its most" + (pair && partner() ? " in both pictures" : "");
-  const unit = view.kind === "similarity" ? "cosine similarity, " + (look.stretch ? "stretched over this map" + both : "the whole scale from opposite to the same") :
-    "length after layer " + (view.layer + 1) + ", " + (look.stretch ? "stretched over this map" : "one scale for this layer") + both;
-  return unit + (marked ? view.kind === "similarity" ? "; the mark is 0, nothing in common" : "; the mark is three times the median patch" : "");
+  if (view.kind === "colours") return pair && partner() ? WORDS.unit_colours_both : WORDS.unit_colours;
+  const similar = view.kind === "similarity", full = similar && !look.stretch;
+  const unit = measured(phrase(WORDS.units[view.kind], { layer: view.layer + 1 }), look.stretch ? WORDS.scale_stretched : full ? WORDS.scale_whole : WORDS.scale_of_this_layer, pair && !full);
+  return marked ? phrase(similar ? WORDS.mark_similarity : WORDS.mark_norms, { unit }) : unit;
 }
 
 function featureTitle(about, wanted) {
-  if (wanted.kind === "norms") return "Length after layer " + (layerOf(about, wanted) + 1) + " of " + about.layers;
-  if (wanted.kind === "colours") return "Feature colours" + (wanted.part === "all" ? "" : " of the " + wanted.part);
-  return "Similarity to " + queryName(about, wanted);
+  if (wanted.kind === "norms") return phrase(WORDS.title_norms, { layer: layerOf(about, wanted) + 1, all: about.layers });
+  if (wanted.kind === "colours") return WORDS.title_colours[wanted.part];
+  return phrase(WORDS.title_similarity, { token: queryName(about, wanted) });
 }
 
-const queryName = (about, wanted) => across(about) ? result.tokenName(tokenFor(result, wanted)) + " of the first picture" : about.tokenName(tokenFor(about, wanted));
+const queryName = (about, wanted) => across(about) ? phrase(WORDS.token_of_first, { token: result.tokenName(tokenFor(result, wanted)) }) : about.tokenName(tokenFor(about, wanted));
 const signed = (value) => (value < -0.005 ? "−" : "") + Math.abs(value).toFixed(2);
 
 function featureOfPatch(about, map, patch, wanted) {
-  if (wanted.kind === "similarity") return "similarity " + signed(map[about.prefix + patch]) + " to " + queryName(about, wanted) + ".";
+  const where = capital(placeName(about, patch));
+  if (wanted.kind === "similarity") return phrase(WORDS.patch_similarity, { where, value: signed(map[about.prefix + patch]), token: queryName(about, wanted) });
   if (wanted.kind === "norms") {
     const length = map[about.prefix + patch], limit = normsOf(about).limits[layerOf(about, wanted)];
-    return "length " + length.toFixed(1) + (limit > 0 ? ", " + (3 * length / limit).toFixed(1) + " times the median patch" + (length > limit ? ", an artifact" : "") : "") + ".";
+    return phrase(!(limit > 0) ? WORDS.patch_length : length > limit ? WORDS.patch_artifact : WORDS.patch_length_times, { where, length: length.toFixed(1), times: (3 * length / limit).toFixed(1) });
   }
-  if (!map.kept[patch]) return "taken for " + (wanted.part === "foreground" ? "background" : "foreground") + ".";
-  const [red, green, blue] = map.rgba.subarray(4 * patch, 4 * patch + 3);
-  return "red " + percent(red / 255) + ", green " + percent(green / 255) + ", blue " + percent(blue / 255) + " of the way from each component's least patch to its most.";
+  if (!map.kept[patch]) return phrase(WORDS.patch_taken_for[wanted.part === "foreground" ? "background" : "foreground"], { where });
+  const [red, green, blue] = [...map.rgba.subarray(4 * patch, 4 * patch + 3)].map((part) => percent(part / 255));
+  return phrase(WORDS.patch_colours, { where, red, green, blue });
 }
 
 function featureSentence(about, map, wanted) {
@@ -101,29 +101,31 @@ function featureSentence(about, map, wanted) {
 function similaritySentence(about, map, wanted) {
   const asked = across(about) ? -1 : tokenFor(about, wanted), patches = Array.from({ length: about.patches }, (_, i) => i).filter((i) => about.prefix + i !== asked);
   const value = (i) => map[about.prefix + i], best = patches.reduce((a, b) => value(b) > value(a) ? b : a, patches[0]), least = patches.reduce((a, b) => value(b) < value(a) ? b : a, patches[0]);
-  if (best === undefined) return "there is no other patch.";
+  if (best === undefined) return WORDS.similar_none;
   const rest = about.prefix_names.map((name, i) => name + " " + signed(map[i])).filter((_, i) => i !== asked).slice(0, 6).join(", ");
-  const alone = foreign(about) ? " Features of two models cannot be compared, so each picture is compared with itself." : "";
-  return "most alike " + placeName(about, best) + " (" + signed(value(best)) + "), least " + placeName(about, least) + " (" + signed(value(least)) + "), on average " +
-    signed(patches.reduce((total, i) => total + value(i), 0) / patches.length) + (rest ? "; " + rest : "") + "." + alone;
+  const alone = foreign(about) ? " " + WORDS.similar_apart : "", mean = signed(patches.reduce((total, i) => total + value(i), 0) / patches.length);
+  return phrase(WORDS.similar, { most: placeName(about, best), high: signed(value(best)), least: placeName(about, least), low: signed(value(least)), mean, rest: rest && "; " + rest }) + alone;
 }
 
 function coloursSentence(about, map, wanted) {
-  const count = map.kept.filter(Boolean).length, shares = map.explained.filter((share) => share > 0);
-  const looked = wanted.part === "all" ? "" : count + " of " + about.patches + " patches are taken for " + wanted.part + "; ";
-  const alone = foreign(about) ? " Features of two models cannot be compared: a colour does not mean the same in both." : "";
-  if (!shares.length) return looked + "there is nothing to colour, because these patches are all alike." + alone;
-  if (map.joint && about !== result) return looked + "coloured by the same components.";
-  const named = shares.map(percent), together = shares.length > 1 ? ", together " + percent(sum(shares)) : "";
-  return looked + (shares.length === 1 ? "the one component there is holds " : "the components hold ") + named.slice(0, -1).join(", ") + (named.length > 1 ? " and " : "") + named.at(-1) + together + " of how the patches" +
-    (map.joint ? " of both pictures differ. A colour means the same in both." : " differ.") + alone;
+  const count = map.kept.filter(Boolean).length, told = colouredBy(about, map) + (foreign(about) ? " " + WORDS.coloured_apart : "");
+  return wanted.part === "all" ? told : phrase(WORDS.coloured_patches, { n: count, all: about.patches, part: WORDS.patch_parts[wanted.part], told });
+}
+
+// How much of the patches' differences the colours hold.
+function colouredBy(about, map) {
+  const shares = map.explained.filter((share) => share > 0), named = shares.map(percent), words = map.joint ? WORDS.coloured_joint : WORDS.coloured;
+  if (!shares.length) return WORDS.coloured_none;
+  if (map.joint && about !== result) return WORDS.coloured_same;
+  if (shares.length === 1) return phrase(words.one, { shares: named[0] });
+  return phrase(words.many, { shares: phrase(WORDS.list_and, { list: named.slice(0, -1).join(", "), last: named.at(-1) }), all: percent(sum(shares)) });
 }
 
 function normsSentence(about, map, wanted) {
   const limit = normsOf(about).limits[layerOf(about, wanted)], patches = Array.from({ length: about.patches }, (_, i) => i).sort((a, b) => map[about.prefix + b] - map[about.prefix + a]);
   const length = (i) => map[about.prefix + i], high = patches.filter((i) => limit > 0 && length(i) > limit), named = high.slice(0, 3).map((i) => placeName(about, i)).join("; ");
-  const found = high.length ? high.length + " of " + about.patches + (high.length === 1 ? " patches is an artifact" : " patches are artifacts") + ", more than three times as long: " + named + (high.length > 3 ? "; …" : "") :
-    "no patch is three times as long, so there are no artifacts";
+  const artifacts = !high.length ? WORDS.artifacts_none : phrase(WORDS.artifacts, { n: high.length, all: about.patches, places: named + (high.length > 3 ? "; …" : "") });
   const rest = about.prefix_names.map((name, i) => name + " " + map[i].toFixed(1)).slice(0, 10).join(", ");
-  return "the median patch " + (limit / 3).toFixed(1) + ", the longest " + length(patches[0]).toFixed(1) + " (" + placeName(about, patches[0]) + "); " + found + (rest ? ". Besides the patches: " + rest : "") + ".";
+  const median = (limit / 3).toFixed(1), longest = length(patches[0]).toFixed(1), place = placeName(about, patches[0]);
+  return phrase(rest ? WORDS.lengths_and_rest : WORDS.lengths, { median, longest, place, artifacts, rest });
 }

@@ -2,30 +2,28 @@
 let pinned = null;         // a Result that was kept, with its title
 let operated = null;       // the Result of the last surgery on the picture that is shown
 
-const COMPARE = { none: "nothing", twin: "the untrained twin", box: "the model in the box", pinned: "the pinned result", surgery: "the picture after surgery" };
-
-const OWN = { twin: "trained", box: "your model", surgery: "before" };       // what the result on screen is called beside it
-const ASKED = { twin: ["untrained twin", "Drawing random weights …"], box: ["the model in the box", "Asking the model in the box …"] };
+const COMPARE = ["none", "twin", "box", "pinned", "surgery"];
+const ASKED = ["twin", "box"];                                            // what the server is asked for
+const called = (kind) => kind === "box" ? WORDS.model_in_the_box : phrase(WORDS.compare[kind], { title: pinned?.title });
 
 function buildCompare() {
-  parts.compare = make("select", { class: "vd-compare", "aria-label": "Compare with", onchange: () => compareWith(parts.compare.value) });
+  parts.compare = make("select", { class: "vd-compare", "aria-label": WORDS.compare_with, onchange: () => compareWith(parts.compare.value) });
   parts.flicker = make("input", { class: "vd-flicker", type: "checkbox", oninput: (e) => { other.flicker = e.target.checked; beat(); change({}); } });
-  parts.flickerLabel = make("label", {}, parts.flicker, " Flicker instead of side by side");
-  parts.swap = make("button", { type: "button", class: "vd-button", text: "Show the other one", onclick: () => { other.phase = !other.phase; draw(); announce(); } });
-  parts.pin = make("button", { type: "button", class: "vd-button vd-pin", text: "Pin this result", onclick: pin });
+  parts.flickerLabel = make("label", {}, parts.flicker, " " + WORDS.flicker);
+  parts.swap = make("button", { type: "button", class: "vd-button", text: WORDS.show_other, onclick: () => { other.phase = !other.phase; draw(); announce(); } });
+  parts.pin = make("button", { type: "button", class: "vd-button vd-pin", text: WORDS.pin, onclick: pin });
   parts.compareNote = make("p", { class: "vd-hint vd-compare-note" });
-  return make("div", { class: "vd-lines" }, make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text: "Compare with" }), parts.compare, parts.pin, parts.flickerLabel, parts.swap), parts.compareNote);
+  return make("div", { class: "vd-lines" }, make("div", { class: "vd-line" }, make("span", { class: "vd-line-name", text: WORDS.compare_with }), parts.compare, parts.pin, parts.flickerLabel, parts.swap), parts.compareNote);
 }
 
 function showCompare() {
-  const choices = Object.keys(COMPARE).filter((key) => key === "none" || key === "twin" || (key === "box" && result.own_model) || (key === "pinned" && pinned) || (key === "surgery" && operated));
-  const texts = choices.map((key) => key === "pinned" ? COMPARE.pinned + ": " + pinned.title : COMPARE[key]);
+  const choices = COMPARE.filter((key) => key === "none" || key === "twin" || (key === "box" && result.own_model) || (key === "pinned" && pinned) || (key === "surgery" && operated));
   const now = other.kind && choices.includes(other.kind) ? other.kind : "none";
-  parts.compare.replaceChildren(...choices.map((key, i) => make("option", { value: key, text: texts[i] })));
+  parts.compare.replaceChildren(...choices.map((key) => make("option", { value: key, text: called(key) })));
   parts.compare.value = now;
   const pair = beside();
-  parts.compareNote.textContent = now === "twin" ? "The same architecture with random weights, never trained. What it shows as well was not learned." :
-    pair && (pair.result.layers !== result.layers || pair.result.heads !== result.heads) ? "The two models differ in layers or heads; layer and head are bent to each one's range." : "";
+  parts.compareNote.textContent = now === "twin" ? WORDS.twin_note :
+    pair && (pair.result.layers !== result.layers || pair.result.heads !== result.heads) ? WORDS.shapes_note : "";
 }
 
 // The second picture and the view it is seen by, or null. A second class is one more view of the same result.
@@ -36,7 +34,7 @@ function beside() {
   if (!other.result) return null;
   const klass = BY_CLASS.includes(view.kind) ? classIndex(other.result, className(result, view.klass), view.klass) : 0;
   if (BY_CLASS.includes(view.kind) && klass < 0) return null;
-  const captions = [captioned(OWN[other.kind] ?? "this result", result), other.kind === "pinned" ? other.title : captioned(other.title, other.result)];
+  const captions = [captioned(WORDS.shown_beside[other.kind], result), other.kind === "pinned" ? other.title : captioned(other.title, other.result)];
   return { result: other.result, view: { ...view, klass }, title: other.title, captions };
 }
 
@@ -46,18 +44,18 @@ const captioned = (title, { top }) => top.length ? title + ": " + top[0][0] + " 
 async function compareWith(kind) {
   other.kind = kind;
   other.result = null;
-  if (kind === "pinned" && pinned) Object.assign(other, { result: pinned.result, title: "pinned: " + pinned.title });
-  if (kind === "surgery" && operated) Object.assign(other, { result: operated, title: "after surgery" });
+  if (kind === "pinned" && pinned) Object.assign(other, { result: pinned.result, title: phrase(WORDS.pinned, { title: pinned.title }) });
+  if (kind === "surgery" && operated) Object.assign(other, { result: operated, title: WORDS.after_surgery });
   beat();
   showCompare();
   change({});
-  if (!(kind in ASKED)) return;
-  const about = result, [title, wait] = ASKED[kind];
-  parts.compareNote.textContent = wait;
+  if (!ASKED.includes(kind)) return;
+  const about = result;
+  parts.compareNote.textContent = WORDS.compare_wait[kind];
   try {
     about[kind] ??= await Result.of(await ask(about, { question: kind }));
     if (other.kind !== kind || about !== result) return;
-    Object.assign(other, { result: about[kind], title });
+    Object.assign(other, { result: about[kind], title: called(kind) });
     showCompare();
     change({});
   } catch (failure) {
@@ -69,9 +67,9 @@ async function compareWith(kind) {
 }
 
 function pin() {
-  pinned = { result, title: (result.top.length ? result.top[0][0] + " " + percent(result.top[0][1]) + ", " : "a picture through ") + result.model };
+  pinned = { result, title: result.top.length ? result.top[0][0] + " " + percent(result.top[0][1]) + ", " + result.model : phrase(WORDS.picture_through, { model: result.model }) };
   showCompare();
-  parts.compareNote.textContent = "Pinned. Now choose another picture or model, and compare.";
+  parts.compareNote.textContent = WORDS.pin_note;
 }
 
 let timer = 0;

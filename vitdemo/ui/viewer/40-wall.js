@@ -1,6 +1,6 @@
 // The whole model at a glance: one small map for every layer and head; and the heads of the chosen layer over the picture.
 function drawWall() {
-  $("wall-text").textContent = "Layers downwards, heads across; " + (view.direction === "reads" ? "what " + result.tokenName(view.token) + " reads" : "who reads " + result.tokenName(view.token)) + ". Choose one to see it large.";
+  $("wall-text").textContent = phrase(WORDS.wall_text, { reads: aboutToken(result, view.token, view.direction) });
   const tall = result.rows + 1, wide = result.cols + 1, width = result.heads * wide - 1, height = result.layers * tall - 1;
   const chosen = $("chosen"), column = typeof view.head === "number" ? view.head : 0, span = typeof view.head === "number" ? 1 : result.heads;
   chosen.style.cssText = "top:" + 100 * view.layer * tall / height + "%;height:" + 100 * result.rows / height + "%;left:" + 100 * column * wide / width + "%;width:" + 100 * (span * wide - 1) / width + "%";
@@ -29,14 +29,14 @@ function drawSmall() {
   ctx.putImageData(image, 0, 0);
   canvas.dataset.stamp = stamp;
   canvas.about = result;
-  const most = highs.indexOf(Math.max(...highs)), at = [Math.floor(most / result.heads), most % result.heads];
-  canvas.setAttribute("aria-label", result.layers + " layers by " + result.heads + " heads, one small map each. The largest weight of all is in layer " + (at[0] + 1) + ", head " + (at[1] + 1) + ": " + mostIn(fuse(all, ...at)) + ".");
+  const best = highs.indexOf(Math.max(...highs)), layer = Math.floor(best / result.heads), head = best % result.heads;
+  canvas.setAttribute("aria-label", phrase(WORDS.wall_said, { layers: result.layers, heads: result.heads, layer: layer + 1, head: head + 1, most: mostIn(fuse(all, layer, head)) }));
 }
 
 // Where a map is brightest, for those who hear it.
 function mostIn(vector, share = true) {
   const high = largest(vector, result.prefix), best = vector.indexOf(high, result.prefix) - result.prefix;
-  return "most in " + placeName(result, best) + (share ? ", " + percent(high) : "");
+  return phrase(share ? WORDS.most_in_share : WORDS.most_in, { place: placeName(result, best), share: percent(high) });
 }
 
 function fillWall() {
@@ -46,14 +46,14 @@ function fillWall() {
   $("wall-layers").replaceChildren(...Array.from({ length: result.layers }, (_, l) => label(l + 1)));
   const box = $("heads");
   box.replaceChildren(...["mean", ...Array(result.heads).keys()].map((head) => make("button", { type: "button", "data-head": head, onclick: () => change({ head, kind: "attention" }) },
-    make("canvas", { "aria-hidden": "true" }), make("span", { text: head === "mean" ? "mean" : "head " + (head + 1) }))));
+    make("canvas", { "aria-hidden": "true" }), make("span", { text: head === "mean" ? WORDS.mean : headName(head) }))));
 }
 
 function drawHeads(all) {
   const box = $("heads");
   $("heads-box").hidden = view.kind !== "attention";
   if (view.kind !== "attention") return;
-  $("heads-title").textContent = "All heads of layer " + (view.layer + 1);
+  $("heads-title").textContent = phrase(WORDS.heads_of_layer, { layer: view.layer + 1 });
   for (const button of box.children) {
     const head = button.dataset.head === "mean" ? "mean" : Number(button.dataset.head), canvas = button.firstChild;
     button.setAttribute("aria-pressed", String(head === view.head));

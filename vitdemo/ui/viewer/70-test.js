@@ -2,30 +2,28 @@
 // now() gives it where it is of the picture on show, curve(it) its chart, say(it) its words, progress() how far the next one is.
 let tested;
 (() => {
-  const HIDE = { mean: "the picture's mean colour", blur: "a strong blur", drop: "dropping the tokens" };
-  const VERDICTS = { better: "better than chance", chance: "no better than chance", worse: "worse than chance" };
+  const HIDE = ["mean", "blur", "drop"], WAYS = ["out", "in"];             // by what patches are hidden; whether they go or come
+  const way = ({ insertion: adding }) => adding ? "in" : "out";
   const digits = (area) => area >= 0.0995 ? area.toFixed(3) : area.toPrecision(3);
   let how, insertion, klass, ways, which, run, rank, stop, progress, live, out, current = 0, last = null, shownFor = "";
 
   const setting = () => ({ klass: Number(klass.value), how: how.value, insertion: insertion.value === "in" });
 
   function build(sheet) {
-    how = make("select", {}, ...Object.entries(HIDE).map(([value, text]) => make("option", { value, text })));
-    insertion = make("select", {}, make("option", { value: "out", text: "deletion: hide more and more" }), make("option", { value: "in", text: "insertion: show more and more" }));
+    how = make("select", {}, ...HIDE.map((value) => make("option", { value, text: WORDS.hide_by[value] })));
+    insertion = make("select", {}, ...WAYS.map((value) => make("option", { value, text: WORDS.ways[value] })));
     klass = make("select", {});
     which = make("p", {});
-    run = make("button", { type: "button", class: "vd-primary", text: "Test the map that is shown", onclick: () => start("test") });
-    rank = make("button", { type: "button", class: "vd-button", text: "Rank five kinds of maps", onclick: () => start("rank") });
-    stop = make("button", { type: "button", class: "vd-button", text: "Cancel", hidden: true, onclick: () => { current++; finish("Cancelled: what was computed is kept, so that it goes on from there."); } });
+    run = make("button", { type: "button", class: "vd-primary", text: WORDS.test_run, onclick: () => start("test") });
+    rank = make("button", { type: "button", class: "vd-button", text: WORDS.test_rank, onclick: () => start("rank") });
+    stop = make("button", { type: "button", class: "vd-button", text: WORDS.cancel, hidden: true, onclick: () => { current++; finish(WORDS.test_cancelled); } });
     progress = make("p");
     live = make("p", { class: "vd-unseen", role: "status" });
     out = make("div", { class: "vd-lines" });
     const label = (text, control) => make("label", { class: "vd-line" }, make("span", { text }), control);
-    ways = make("div", { class: "vd-row vd-ways" }, label("Hidden by", how), label("Way", insertion), label("Class", klass));
+    ways = make("div", { class: "vd-row vd-ways" }, label(WORDS.hidden_by, how), label(WORDS.way, insertion), label(WORDS.class, klass));
     sheet.append(which, make("div", { class: "vd-row" }, run, rank, stop), progress, live, out, ways,
-      make("details", {}, make("summary", { text: "What this does, and when it misleads" }), make("p", { class: "vd-hint", text:
-        "Patches are hidden in the order of the map, in up to 16 steps, and the model answers each time (deletion and insertion: Petsiuk, Das and Saenko 2018, RISE). Twenty random orders say what chance would do: " +
-        "only a map whose area lies outside their 5 to 95 % range says more than chance. It misleads because a picture with holes is unlike anything the model was trained on; compare the ways of hiding. One picture is one picture." })));
+      make("details", {}, make("summary", { text: WORDS.test_about }), make("p", { class: "vd-hint", text: WORDS.test_about_more })));
   }
 
   async function start(question) {
@@ -33,11 +31,11 @@ let tested;
     const title = question === "test" ? mapTitle() : "";
     out.replaceChildren();
     out.classList.remove("vd-stale");
-    which.textContent = "Map: " + mapTitle() + ".";
+    which.textContent = phrase(WORDS.test_map, { title: mapTitle() });
     for (const button of [run, rank]) button.disabled = true;
     stop.hidden = false;
     progress.className = "";
-    progress.textContent = "Hiding patches …";
+    progress.textContent = WORDS.test_hiding;
     hear(live, progress.textContent);
     try {
       for (;;) {
@@ -48,12 +46,12 @@ let tested;
           last = { question, request, answer, title, about };
           if (question === "test") drawTest(last); else drawRank(last);
           projected.draw();
-          hear(live, question === "test" ? capital(answer.sentence) : "The ranking is below.");
+          hear(live, question === "test" ? capital(answer.sentence) : WORDS.ranking_below);
           const { top, bottom } = out.getBoundingClientRect();
           if (!projected.open && (bottom > window.innerHeight || top < 0)) which.scrollIntoView({ block: "start", behavior: gently() });
           return;
         }
-        progress.textContent = Math.round(100 * answer.done / answer.total) + "%: " + answer.done + " of " + answer.total + " pictures with holes …" + (answer.busy ? " Others are before you." : "");
+        progress.textContent = phrase(answer.busy ? WORDS.test_progress_queue : WORDS.test_progress, { share: whole(answer.done / answer.total), done: answer.done, total: answer.total });
         projected.draw();
         if (answer.busy) await new Promise((go) => setTimeout(go, 1000));
       }
@@ -68,7 +66,7 @@ let tested;
     run.hidden = rank.hidden = ways.hidden = which.hidden = !result?.known;
     run.disabled = features;
     rank.disabled = false;
-    if (features) which.textContent = "Similarity, colours and norms tell what the model makes of the patches, not which of them its answer depends on: choose another kind of map to test it.";
+    if (features) which.textContent = WORDS.test_features;
   }
 
   function finish(text, trouble = false) {
@@ -80,39 +78,38 @@ let tested;
     progress.className = trouble ? "vd-trouble" : "";
   }
 
-  const mapTitle = () => titleOf(result) + (view.kind === "attention" ? ", " + (view.direction === "reads" ? "what " + result.tokenName(view.token) + " reads" : "who reads " + result.tokenName(view.token)) : "");
+  const mapTitle = () => titleOf(result) + (view.kind === "attention" ? ", " + aboutToken(result, view.token, view.direction) : "");
 
   function curve({ answer, request, about }, cursor = null) {
     const { shares } = answer, points = (ys) => ys.map((y, i) => [shares[i], y]);
     return chart({
-      x: [0, 1], y: [0, 1], xName: "share of patches " + (request.insertion ? "shown" : "hidden"), yName: "probability of " + className(about, request.klass), xText: whole, yText: whole, cursor,
-      label: answer.sentence, band: { xs: shares, low: answer.random_low, high: answer.random_high }, levels: [{ y: 1 / about.known, name: "even share 1/" + about.known }],
-      lines: [{ points: points(answer.random_mean), colour: 3, dash: "2 4", name: "random (mean, 5–95%)" }, { points: points(answer.reversed), colour: 2, dash: "8 4", name: "least important first" },
-        { points: points(answer.map), colour: 1, name: "this map first" }],
+      x: [0, 1], y: [0, 1], xName: WORDS.share_of_patches[way(request)], yName: phrase(WORDS.probability_of, { klass: className(about, request.klass) }), xText: whole, yText: whole, cursor,
+      label: answer.sentence, band: { xs: shares, low: answer.random_low, high: answer.random_high }, levels: [{ y: 1 / about.known, name: phrase(WORDS.even_share, { n: about.known }) }],
+      lines: [{ points: points(answer.random_mean), colour: 3, dash: "2 4", name: WORDS.curve_random }, { points: points(answer.reversed), colour: 2, dash: "8 4", name: WORDS.curve_reversed },
+        { points: points(answer.map), colour: 1, name: WORDS.curve_map }],
     });
   }
 
   function drawTest({ answer, request, title, about }) {
-    const { shares, insertion: adding } = { shares: answer.shares, insertion: request.insertion };
-    const name = className(about, request.klass);
-    const preview = make("canvas", { class: "vd-hidden-view", role: "img", "aria-label": "the picture with the first patches hidden" });
-    const slider = make("input", { type: "range", min: 0, max: shares.length - 1, step: 1, value: Math.min(shares.length - 1, 4), "aria-label": "share of patches " + (adding ? "shown" : "hidden") });
+    const { shares } = answer, klass = className(about, request.klass);
+    const preview = make("canvas", { class: "vd-hidden-view", role: "img" });
+    const slider = make("input", { type: "range", min: 0, max: shares.length - 1, step: 1, value: Math.min(shares.length - 1, 4), "aria-label": WORDS.share_of_patches[way(request)] });
     const told = make("p", { class: "vd-hint" }), box = make("div", {});
     const step = () => {
       const at = Number(slider.value), order = answer.order ?? [];
       box.replaceChildren(curve({ answer, request, about }, shares[at]));
-      const count = Math.round(shares[at] * about.patches), chosen = new Set(order.slice(0, count));
+      const n = Math.round(shares[at] * about.patches), all = about.patches, chosen = new Set(order.slice(0, n));
       preview.hidden = !order.length;
-      if (order.length) { paint(preview, about, null, 0, 200); veil(preview, about, (patch) => chosen.has(patch) !== adding); }
+      if (order.length) { paint(preview, about, null, 0, 200); veil(preview, about, (patch) => chosen.has(patch) !== request.insertion); }
       slider.setAttribute("aria-valuetext", percent(shares[at]));
-      preview.setAttribute("aria-label", "the picture with " + count + " of " + about.patches + " patches " + (adding ? "shown" : "hidden"));
-      told.textContent = count + " of " + about.patches + " patches " + (adding ? "shown" : "hidden") + ": " + name + " " + percent(answer.map[at]) + " in the order of the map, " + percent(answer.random_mean[at]) + " in random order, " + percent(answer.reversed[at]) + " the least important first.";
+      preview.setAttribute("aria-label", phrase(WORDS.picture_holes[way(request)], { n, all }));
+      told.textContent = phrase(WORDS.test_step[way(request)], { n, all, klass, map: percent(answer.map[at]), random: percent(answer.random_mean[at]), reversed: percent(answer.reversed[at]) });
     };
     slider.addEventListener("input", step);
-    const [mean, low, high] = answer.area_random;
-    out.replaceChildren(make("h4", { class: "vd-judgement", "data-kind": answer.kind, text: capital(answer.sentence) }), make("p", { class: "vd-hint", text: title + ", for " + name + "; hidden by " + HIDE[request.how] + "." }),
+    const [mean, low, high] = answer.area_random.map(digits), area = digits(answer.area), reversed = digits(answer.area_reversed);
+    out.replaceChildren(make("h4", { class: "vd-judgement", "data-kind": answer.kind, text: capital(answer.sentence) }), make("p", { class: "vd-hint", text: phrase(WORDS.test_of, { title, klass, how: WORDS.hide_by[request.how] }) }),
       make("div", { class: "vd-test-row" }, box, make("div", { class: "vd-lines" }, preview, slider, told)),
-      make("p", { text: "Area under the curve: this map " + digits(answer.area) + "; random orders " + digits(mean) + " (5 to 95 %: " + digits(low) + " to " + digits(high) + "); least important first " + digits(answer.area_reversed) + ". " + (adding ? "Higher is better." : "Lower is better.") }));
+      make("p", { text: phrase(WORDS.test_area[way(request)], { area, mean, low, high, reversed }) }));
     step();
   }
 
@@ -127,28 +124,29 @@ let tested;
   }
 
   function drawRank({ answer, request, about }) {
-    const [mean, low, high] = answer.random, name = className(about, request.klass);
-    const rows = answer.rows.map((row, i) => make("tr", {}, make("td", { text: i + 1 }), make("td", {}, KINDS[row.view.kind] ? make("button", { type: "button", class: "vd-chip", text: row.name, onclick: () => change(row.view) }) : row.name),
-      make("td", { text: digits(row.area) }), make("td", { text: capital(VERDICTS[row.kind]) })));
-    out.replaceChildren(make("h4", { text: "Which map tells best what " + name + " depends on in this picture" }),
-      make("div", { class: "vd-scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", "map", "area", "verdict"].map((text) => make("th", { scope: "col", text })))), make("tbody", {}, ...rows))),
-      make("p", { class: "vd-hint", text: "Random orders: area " + digits(mean) + ", 5 to 95 %: " + digits(low) + " to " + digits(high) + ". " + (request.insertion ? "Higher is better." : "Lower is better.") + " Hidden by " + HIDE[request.how] + "." }));
+    const [mean, low, high] = answer.random.map(digits), klass = className(about, request.klass), how = WORDS.hide_by[request.how];
+    const rows = answer.rows.map((row, i) => make("tr", {}, make("td", { text: i + 1 }), make("td", {}, KINDS.includes(row.view.kind) ? make("button", { type: "button", class: "vd-chip", text: row.name, onclick: () => change(row.view) }) : row.name),
+      make("td", { text: digits(row.area) }), make("td", { text: capital(WORDS.verdicts[row.kind]) })));
+    out.replaceChildren(make("h4", { text: phrase(WORDS.rank_title, { klass }) }),
+      make("div", { class: "vd-scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", ...WORDS.rank_columns].map((text) => make("th", { scope: "col", text })))), make("tbody", {}, ...rows))),
+      make("p", { class: "vd-hint", text: phrase(WORDS.rank_random[way(request)], { mean, low, high, how }) }));
   }
 
   tested = { now: () => last?.about === result && last.question === "test" && stop.hidden ? last : null, progress: () => progress?.textContent ?? "", curve,
-    say: ({ answer, title }) => ["This map: " + VERDICTS[answer.kind], title + ": area " + digits(answer.area) + ", random orders " + digits(answer.area_random[1]) + " to " + digits(answer.area_random[2])] };
+    say: ({ answer, title }) => [phrase(WORDS.test_verdict, { verdict: WORDS.verdicts[answer.kind] }),
+      phrase(WORDS.test_verdict_area, { title, area: digits(answer.area), low: digits(answer.area_random[1]), high: digits(answer.area_random[2]) })] };
 
   panel({
-    key: "test", place: 1, live: true, title: "Believe it or test it", line: "Hide the patches that the map calls important, then as many at random: does the answer fall faster than by chance?", build,
+    key: "test", place: 1, live: true, title: WORDS.test_title, line: WORDS.test_line, build,
     update() {
       const stale = last && last.about === result && last.question === "test" && JSON.stringify(last.request.view) !== JSON.stringify(wish());
       out.classList.toggle("vd-stale", Boolean(stale));
-      which.textContent = "Map: " + mapTitle() + "." + (stale ? " Not tested yet; what stands below was the test of another map." : "");
+      which.textContent = phrase(stale ? WORDS.test_map_other : WORDS.test_map, { title: mapTitle() });
       if (BY_CLASS.includes(view.kind) && shownFor === result.key && [...klass.options].some((option) => option.value === String(view.klass))) klass.value = view.klass;
       if (shownFor !== result.key) {
         shownFor = result.key;
         current++;
-        finish(result.known ? "" : "This model has no classes, so there is no probability to watch while patches are hidden: neither a test nor a ranking can be made.");
+        finish(result.known ? "" : WORDS.test_no_classes);
         out.replaceChildren();
         klass.replaceChildren(...[...parts.klass.options].map((option) => make("option", { value: option.value, text: option.textContent })));
         if (BY_CLASS.includes(view.kind)) klass.value = view.klass;

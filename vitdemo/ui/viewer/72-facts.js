@@ -1,10 +1,11 @@
 // Head facts: a plot of every head that selects heads when clicked.
 (() => {
+  // what attention spread evenly would have, and how a value is written
   const FACTS = {
-    entropy: { name: "entropy (nats)", even: (about) => Math.log(about.tokens), text: (v) => v.toFixed(2), line: "How spread out what the reader reads is: 0 when one token gets all, the logarithm of the number of tokens when all get the same." },
-    effective: { name: "effective number of tokens", even: (about) => about.tokens, text: (v) => v.toFixed(1), line: "The exponential of the entropy: over how many tokens the weights are spread, as if evenly." },
-    distance: { name: "mean attention distance (pixels)", even: (about) => evenDistance(about), text: (v) => v.toFixed(1), line: "How far away, in pixels of the model's input, patches look from themselves (ViT paper, figure 7 right): the mean over all patches of this one picture; the paper averages 128 pictures." },
-    prefix: { name: "share on tokens that are no patch", even: (about) => about.prefix / about.tokens, text: percent, line: "How much of what it reads goes to class token, registers and their like instead of patches: heads that do nothing often rest there." },
+    entropy: { even: (about) => Math.log(about.tokens), text: (v) => v.toFixed(2) },
+    effective: { even: (about) => about.tokens, text: (v) => v.toFixed(1) },
+    distance: { even: (about) => evenDistance(about), text: (v) => v.toFixed(1) },
+    prefix: { even: (about) => about.prefix / about.tokens, text: percent },
   };
   let box, choice, words;
 
@@ -17,23 +18,24 @@
   }
 
   function drawFacts(answer) {
-    const { name, even, text, line } = FACTS[choice.value], table = answer[choice.value], about = result;
-    const dots = table.flatMap((row, l) => row.map((value, h) => ({ x: l + 1 + (about.heads > 1 ? (h / (about.heads - 1) - 0.5) * 0.5 : 0), y: value, chosen: l === view.layer && (view.head === h || typeof view.head !== "number"), label: "layer " + (l + 1) + ", head " + (h + 1) + ": " + text(value),
+    const { even, text } = FACTS[choice.value], { name, line } = WORDS.facts[choice.value], table = answer[choice.value], about = result;
+    const dots = table.flatMap((row, l) => row.map((value, h) => ({ x: l + 1 + (about.heads > 1 ? (h / (about.heads - 1) - 0.5) * 0.5 : 0), y: value, chosen: l === view.layer && (view.head === h || typeof view.head !== "number"), label: phrase(WORDS.fact_dot, { layer: l + 1, head: h + 1, value: text(value) }),
       act: () => change({ kind: "attention", layer: l, head: h }) })));
     const most = Math.max(even(about), ...table.flat()) * 1.05;
     const at = document.activeElement?.getAttribute?.("aria-label");
-    box.replaceChildren(chart({ x: [0.5, about.layers + 0.5], y: [0, most || 1], xName: "layer (its heads side by side)", yName: name, yText: (v) => choice.value === "prefix" ? whole(v) : String(v), dots, label: name + " of every head",
-      xTicks: Array.from({ length: about.layers }, (_, l) => l + 1).filter((l) => about.layers <= 16 || l % 2 === 0), levels: [{ y: even(about), name: "even: " + text(even(about)) }] }));
+    box.replaceChildren(chart({ x: [0.5, about.layers + 0.5], y: [0, most || 1], xName: WORDS.facts_x, yName: name, yText: (v) => choice.value === "prefix" ? whole(v) : String(v), dots, label: phrase(WORDS.facts_chart, { fact: name }),
+      xTicks: Array.from({ length: about.layers }, (_, l) => l + 1).filter((l) => about.layers <= 16 || l % 2 === 0), levels: [{ y: even(about), name: phrase(WORDS.fact_even, { value: text(even(about)) }) }] }));
     const again = [...box.querySelectorAll("circle")].find((dot) => at && dot.getAttribute("aria-label") === at);
     again?.focus();
     const head = typeof view.head === "number" ? view.head : null, value = head === null ? table[view.layer].reduce((a, b) => a + b, 0) / about.heads : table[view.layer][head];
-    words.textContent = line + (choice.value === "distance" ? "" : " The reader is " + about.tokenName(about.first) + ", whatever token is chosen above.") + " Layer " + (view.layer + 1) + ", " + headName(head ?? "mean") + ": " + text(value) + "; even attention would give " + text(even(about)) + ".";
+    const reader = choice.value === "distance" ? [] : [phrase(WORDS.fact_reader, { token: about.tokenName(about.first) })];
+    words.textContent = [line, ...reader, phrase(WORDS.fact_now, { layer: view.layer + 1, heads: headName(head ?? "mean"), value: text(value), even: text(even(about)) })].join(" ");
   }
 
   panel({
-    key: "facts", place: 3, title: "Head facts", line: "Every dot is a head; choose one to see its map.",
+    key: "facts", place: 3, title: WORDS.facts_title, line: WORDS.facts_line,
     build(sheet) {
-      choice = make("select", { "aria-label": "Fact", onchange: () => this.update() }, ...Object.entries(FACTS).map(([value, { name }]) => make("option", { value, text: name })));
+      choice = make("select", { "aria-label": WORDS.fact, onchange: () => this.update() }, ...Object.keys(FACTS).map((value) => make("option", { value, text: WORDS.facts[value].name })));
       box = make("div", {});
       words = make("p", {});
       sheet.append(choice, box, words);

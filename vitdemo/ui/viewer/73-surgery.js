@@ -8,22 +8,22 @@
     without = make("input", { type: "checkbox", onchange: operate });
     words = make("p", { role: "status" });
     table = make("div", { class: "vd-scroll" });
-    tools = make("div", { class: "vd-lines vd-here" }, make("p", { class: "vd-hint", text: "Click patches of the picture to choose them, or move there with the arrow keys and press x." }),
-      make("div", { class: "vd-row" }, button("Hide the chosen", hide), button("Swap two chosen", swap), button("Shuffle all patches", shuffle), button("Undo everything", reset)),
-      make("label", { class: "vd-line" }, without, " Remove the position embeddings"), words);
+    tools = make("div", { class: "vd-lines vd-here" }, make("p", { class: "vd-hint", text: WORDS.surgery_choose }),
+      make("div", { class: "vd-row" }, button(WORDS.surgery_hide, hide), button(WORDS.surgery_swap, swap), button(WORDS.surgery_shuffle, shuffle), button(WORDS.surgery_undo, reset)),
+      make("label", { class: "vd-line" }, without, " " + WORDS.surgery_positions), words);
     $("focus").after(tools);                                               // under the picture: what is cut and the knife belong together
-    sheet.append(make("p", { text: "The tools stand under the picture above." }), table);
+    sheet.append(make("p", { text: WORDS.surgery_tools }), table);
   }
 
   function hide() {
-    if (!marked.size) { words.textContent = "Choose patches first: click them in the picture."; return; }
+    if (!marked.size) { words.textContent = WORDS.surgery_choose_first; return; }
     for (const patch of marked) masked.add(patch);
     marked.clear();
     operate();
   }
 
   function swap() {
-    if (marked.size !== 2) { words.textContent = "Choose exactly two patches to swap; " + marked.size + " are chosen."; return; }
+    if (marked.size !== 2) { words.textContent = phrase(WORDS.surgery_choose_two, { n: marked.size }); return; }
     order ??= identity();
     const [one, two] = [...marked].map((patch) => order.indexOf(patch));
     [order[one], order[two]] = [order[two], order[one]];
@@ -50,7 +50,7 @@
   async function operate() {
     const about = result, mine = ++current;
     words.className = "";
-    words.textContent = "Looking again …";
+    words.textContent = WORDS.surgery_looking;
     try {
       const answer = await ask(about, { question: "surgery", masked: [...masked].sort((a, b) => a - b), order, positions: !without.checked });
       const after = await Result.of(answer);
@@ -64,16 +64,18 @@
   }
 
   function tell(answer) {
-    const moved = order !== null, positions = !without.checked, change = answer.difference === null ? "" : answer.difference === 0 ? "0" : answer.difference < 1e-3 ? answer.difference.toExponential(1) : answer.difference.toFixed(3);
-    words.textContent = (masked.size ? masked.size + (masked.size === 1 ? " patch hidden. " : " patches hidden. ") : "") + (moved ? "Patches moved. " : "") + (positions ? "" : "Without positions. ") +
-      (change === "" ? "" : "The " + (result.known ? "logits" : result.first === null ? "average patch" : "class token") + " changed by at most " + change + (positions ? "" : " against the unmoved picture without positions") + "." +
-        (!positions && moved && !masked.size ? " That is rounding and nothing else: without positions a Vision Transformer sees a bag of patches, so their order cannot matter." : ""));
+    const moved = order !== null, positions = !without.checked, { difference } = answer;
+    const what = WORDS.surgery_outputs[result.known ? "logits" : result.first === null ? "average" : "token"], change = difference && (difference < 1e-3 ? difference.toExponential(1) : difference.toFixed(3));
+    words.textContent = [
+      masked.size && phrase(WORDS.surgery_hidden, { n: masked.size }), moved && WORDS.surgery_moved, !positions && WORDS.surgery_without,
+      difference !== null && phrase(positions ? WORDS.surgery_changed : WORDS.surgery_changed_without, { what, change }),
+      difference !== null && !positions && moved && !masked.size && WORDS.surgery_rounding].filter(Boolean).join(" ");
     const row = (name, list) => make("tr", {}, make("th", { scope: "row", text: name }), ...list.slice(0, 3).map(([klass, share]) => make("td", { text: klass + " " + percent(share) })));
-    table.replaceChildren(...(answer.before?.length ? [make("table", {}, make("tbody", {}, row("before" + (positions ? "" : ", without positions"), answer.before), row("after", answer.top)))] : []));
+    table.replaceChildren(...(answer.before?.length ? [make("table", {}, make("tbody", {}, row(positions ? WORDS.surgery_before : WORDS.surgery_before_without, answer.before), row(WORDS.surgery_after, answer.top)))] : []));
   }
 
   panel({
-    key: "surgery", place: 4, live: true, title: "Patch surgery", line: "Hide, swap or shuffle patches and watch the class and the maps change; without positions, shuffling changes nothing.", build,
+    key: "surgery", place: 4, live: true, title: WORDS.surgery_title, line: WORDS.surgery_line, build,
     update() {
       if (tools.hidden || !tools.seen) { tools.hidden = false; tools.seen = true; $("focus").scrollIntoView({ block: "nearest" }); }
       if (shownFor === result.key) return;

@@ -1,13 +1,13 @@
 // What the first layer learned: patch filters, and how alike the positions are.
 panel({
-  key: "embedding", place: 5, title: "Filters and positions", line: "What the model brings along to every picture: its patch filters, and how alike two positions are to it (ViT paper, figure 7).",
+  key: "embedding", place: 5, title: WORDS.embedding_title, line: WORDS.embedding_line,
   build(sheet) {
     this.words = make("p", { role: "status" });
-    this.filters = make("div", { class: "vd-filters", role: "group", "aria-label": "Small patterns of colour, one for each filter" });
-    this.kind = make("select", { "aria-label": "Filters", onchange: () => this.fill() }, make("option", { value: "principal", text: "principal components (as in the paper)" }), make("option", { value: "filters", text: "the strongest filters themselves" }));
-    this.similar = make("canvas", { class: "vd-similar", role: "img", "aria-label": "for every patch position, how similar all others are" });
+    this.filters = make("div", { class: "vd-filters", role: "group", "aria-label": WORDS.filters_group });
+    this.kind = make("select", { "aria-label": WORDS.filters, onchange: () => this.fill() }, ...["principal", "filters"].map((value) => make("option", { value, text: WORDS.filters_shown[value] })));
+    this.similar = make("canvas", { class: "vd-similar", role: "img" });
     this.told = make("p", { class: "vd-hint" });
-    sheet.append(this.words, make("div", { class: "vd-two" }, make("section", {}, make("h4", { text: "Patch filters" }), this.kind, this.filters), make("section", {}, make("h4", { text: "Similarity of positions" }), this.similar, this.told)));
+    sheet.append(this.words, make("div", { class: "vd-two" }, make("section", {}, make("h4", { text: WORDS.patch_filters }), this.kind, this.filters), make("section", {}, make("h4", { text: WORDS.similarity_of_positions }), this.similar, this.told)));
     for (const kind of ["pointermove", "click"]) this.similar.addEventListener(kind, (event) => this.point(event));
     this.similar.addEventListener("pointerleave", () => { this.told.textContent = this.rest; });
   },
@@ -15,7 +15,7 @@ panel({
     if (this.about === result) { if (this.answer && this.colours !== look.colours) this.fill(); return; }
     const about = this.about = result;
     this.answer = null;
-    this.words.textContent = "Asking …";
+    this.words.textContent = WORDS.asking;
     ask(about, { question: "embedding" }).then((answer) => { if (about === result) { this.answer = answer; this.words.textContent = ""; this.fill(); } },
       (failure) => { this.words.textContent = failure.message; this.about = null; });
   },
@@ -23,9 +23,9 @@ panel({
     if (!this.answer) return;
     this.colours = look.colours;
     const { answer } = this, urls = answer[this.kind.value];
-    this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: (this.kind.value === "filters" ? "filter " : "component ") + (i + 1) + " of " + urls.length })));
+    this.filters.replaceChildren(...urls.map((url, i) => make("img", { src: url, alt: phrase(WORDS.filters_each[this.kind.value], { n: i + 1, all: urls.length }) })));
     this.similar.hidden = !answer.positions;
-    if (!answer.positions) { this.told.textContent = this.rest = "This model has no positions."; return; }
+    if (!answer.positions) { this.told.textContent = this.rest = WORDS.positions_none; return; }
     const { rows, cols, data } = answer.positions, raw = atob(data), n = rows * cols, width = cols * (cols + 1) - 1, height = rows * (rows + 1) - 1;
     this.raw = raw;
     this.similar.width = width; this.similar.height = height;
@@ -35,11 +35,10 @@ panel({
       image.data[at] = colour[0]; image.data[at + 1] = colour[1]; image.data[at + 2] = colour[2]; image.data[at + 3] = 255;
     }
     ctx.putImageData(image, 0, 0);
-    this.similar.setAttribute("aria-label", "for each of " + n + " patch positions a small map of how similar all others are: " + this.near(rows, cols));
-    this.told.textContent = this.rest = "One small map per patch position: its cosine similarity with all others, dark -1, bright 1. A bright spot that sits where the map sits, and bright rows and columns, show that the model learned where things are." +
-      (result.positions === "sinusoidal" ? " These positions are fixed sines, not learned." : "");
+    this.similar.setAttribute("aria-label", phrase(WORDS.positions_said, { n, ...this.near(rows, cols) }));
+    this.told.textContent = this.rest = WORDS.positions_rest + (result.positions === "sinusoidal" ? " " + WORDS.positions_sines : "");
   },
-  // How much more alike neighbours are than others, in words.
+  // How alike neighbours are on average, and any two.
   near(rows, cols) {
     const of = { near: [0, 0], all: [0, 0] }, n = rows * cols;
     for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (i !== j) for (const key of Math.abs(Math.floor(i / cols) - Math.floor(j / cols)) + Math.abs(i % cols - j % cols) === 1 ? ["near", "all"] : ["all"]) {
@@ -47,7 +46,7 @@ panel({
       of[key][1]++;
     }
     const mean = ([total, count]) => (total / (count || 1)).toFixed(2);
-    return "neighbours " + mean(of.near) + " on average, any two " + mean(of.all);
+    return { near: mean(of.near), all: mean(of.all) };
   },
   point(event) {
     if (!this.answer?.positions) return;
@@ -55,7 +54,7 @@ panel({
     const y = (event.clientY - box.top) / box.height * (rows * (rows + 1) - 1), x = (event.clientX - box.left) / box.width * (cols * (cols + 1) - 1);
     const one = [Math.floor(y / (rows + 1)), Math.floor(x / (cols + 1))], two = [Math.min(rows - 1, Math.floor(y % (rows + 1))), Math.min(cols - 1, Math.floor(x % (cols + 1)))];
     if (!(one[0] >= 0 && one[0] < rows && one[1] >= 0 && one[1] < cols)) return;
-    const value = this.raw.charCodeAt((one[0] * cols + one[1]) * rows * cols + two[0] * cols + two[1]) / 127.5 - 1, spot = ([r, c]) => "row " + (r + 1) + ", column " + (c + 1);
-    this.told.textContent = "Position " + spot(one) + " and position " + spot(two) + ": similarity " + value.toFixed(2) + ".";
+    const value = this.raw.charCodeAt((one[0] * cols + one[1]) * rows * cols + two[0] * cols + two[1]) / 127.5 - 1, spot = ([r, c]) => phrase(WORDS.place, { row: r + 1, col: c + 1 });
+    this.told.textContent = phrase(WORDS.positions_two, { one: spot(one), two: spot(two), value: value.toFixed(2) });
   },
 });

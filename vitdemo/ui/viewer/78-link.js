@@ -14,7 +14,7 @@ async function begin() {
   const asked = { query, mine: mine.list() };
   const veil = make("style", { text: "#vd-picture img { visibility: hidden; }" }), reveal = () => veil.remove();
   document.head.append(veil);
-  $("message").textContent = "Opening the linked view …";
+  $("message").textContent = WORDS.link_opening;
   const link = await Promise.resolve(server.link(asked)).catch(() => null);
   if (root.dataset.state !== "empty" || !link) { reveal(); return result ? null : show(props.value); }       // a picture was chosen meanwhile, or nobody answers
   linked = link;
@@ -38,7 +38,7 @@ function applyLink() {
   applyLook(asked);
   applyBeside(asked);
   change(viewOf(asked));
-  if (projected.open && ["kind", "layer", "head", "token"].some((part) => part in asked)) projected.go("where it looks");      // a map was prepared
+  if (projected.open && ["kind", "layer", "head", "token"].some((part) => part in asked)) projected.go(WORDS.screens.map);      // a map was prepared
   if (asked.open && panels.some((one) => one.key === asked.open)) { openPanel(asked.open); $("tools").scrollIntoView({ block: "start" }); }
 }
 
@@ -47,7 +47,7 @@ function viewOf(asked) {
   const within = (value, most) => Number.isInteger(value) && value <= most, klass = (name) => classIndex(result, name), token = tokenOf(asked.token);
   const direction = { reads: "reads", "read-by": "read_by" }[asked.direction];
   return Object.fromEntries(Object.entries({
-    kind: Object.keys(KINDS).find((kind) => kind.replace(" ", "-") === asked.kind),
+    kind: KINDS.find((kind) => kind.replace(" ", "-") === asked.kind),
     layer: within(asked.layer, result.layers) ? asked.layer - 1 : undefined,
     head: within(asked.head, result.heads) ? asked.head - 1 : typeof asked.head === "string" ? asked.head : undefined,
     token, direction, fusion: asked.fusion, discard: asked.discard === undefined ? undefined : asked.discard / 100,
@@ -105,9 +105,9 @@ function partsNow() {
 
 function leftBehind() {
   const { example, model } = result.link ?? {};
-  return [example ? "" : "This picture stays with you: the link opens the example cat instead.",
-    model ? "" : "This model stays with you: the link opens the model in the box.",
-    ["pinned", "surgery"].includes(other.kind) ? "What stands beside the picture stays here." : ""].filter(Boolean);
+  return [example ? "" : WORDS.link_no_picture,
+    model ? "" : WORDS.link_no_model,
+    ["pinned", "surgery"].includes(other.kind) ? WORDS.link_no_beside : ""].filter(Boolean);
 }
 
-const buildCopy = () => copyButton("vd", "Copy link to this view", () => ({ parts: partsNow(), what: titleOf(result), notes: leftBehind() }));
+const buildCopy = () => copyButton("vd", WORDS.link_copy, () => ({ parts: partsNow(), what: titleOf(result), notes: leftBehind() }));

@@ -1,11 +1,10 @@
 // Pointer, touch and keyboard.
-const KEYS = [["← ↑ → ↓", "move the patch"], ["[ ]", "layer down, up"], ["1 to 9", "head"], [", .", "head before, after"], ["m", "mean of the heads"], ["r", "reads / is read by"], ["c or Esc", "back to the class token"], ["x", "choose the patch for surgery"], ["Esc", "in a sheet: close it"], ["?", "these keys"]];
 let listening = true;      // whether letters are keys: a switch for those whose speech or hands press some by chance
 
 function buildKeys() {
-  return make("details", { class: "vd-keys", open: matchMedia("(min-width: 900px) and (hover: hover)").matches }, make("summary", { text: "Keys" }),
-    make("dl", {}, ...KEYS.filter(([key]) => key !== "x" || !props.report).flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])),
-    make("label", {}, make("input", { type: "checkbox", checked: true, oninput: (event) => { listening = event.target.checked; } }), "Letters and digits work as keys"));
+  return make("details", { class: "vd-keys", open: matchMedia("(min-width: 900px) and (hover: hover)").matches }, make("summary", { text: WORDS.keys }),
+    make("dl", {}, ...Object.entries(WORDS.keys_listed).filter(([key]) => key !== "x" || !props.report).flatMap(([key, what]) => [make("dt", {}, make("kbd", { text: key })), make("dd", { text: what })])),
+    make("label", {}, make("input", { type: "checkbox", checked: true, oninput: (event) => { listening = event.target.checked; } }), WORDS.keys_work));
 }
 
 function bindPointer(canvas, about) {

@@ -1,7 +1,7 @@
 // What the page around the viewer lacks for those who do not see it or do not use a pointer: a way past its head, and names for examples.
 function buildSkip() {
   document.querySelector(".vd-skip")?.remove();
-  const link = make("a", { class: "vd-skip", href: "#vd-viewer", text: "Skip to the content", onclick: (event) => {
+  const link = make("a", { class: "vd-skip", href: "#vd-viewer", text: WORDS.skip, onclick: (event) => {
     event.preventDefault();
     const panel = [...document.querySelectorAll("[role=tabpanel]")].find((one) => one.checkVisibility());
     const goal = root.offsetParent && result ? $("focus") : panel?.querySelector("button:not(:disabled), select, input, h2, h3");
@@ -19,7 +19,8 @@ function nameExamples(turn = 0) {
   if (!box) { if (turn < 40) setTimeout(() => nameExamples(turn + 1), 250); return; }           // not there yet
   const name = () => {
     for (const button of box.querySelectorAll("button.thumbnail-item")) {
-      const caption = button.querySelector(".caption-label")?.textContent.trim(), words = caption && "Example: " + caption;
+      const caption = button.querySelector(".caption-label")?.textContent.trim();
+      const words = caption && phrase(WORDS.example, { name: caption });
       if (words && button.getAttribute("aria-label") !== words) button.setAttribute("aria-label", words);
     }
   };

@@ -2,7 +2,7 @@
 // the picture that were shown last.
 const projected = (() => {
   const paper = () => getComputedStyle(root).getPropertyValue("--vd-paper") || "#fff";
-  const said = () => trouble || result.progress || "Asking the model …";
+  const said = () => trouble || result.progress || WORDS.asking_model;
   let example = 0, spoken = 0, alone = true;                              // which example, which of the first classes, whether a map has its own scale
 
   // A canvas of its own in a screen: made when the screen comes, painted by `show(canvas, room)`.
@@ -27,20 +27,20 @@ const projected = (() => {
   const HEAD = { "[": () => change({ kind: "attention", head: nextHead(-1) }), "]": () => change({ kind: "attention", head: nextHead(1) }), m: () => change({ kind: "attention", head: "mean" }) };
   const TOKEN = { c: () => change({ token: result.first, direction: "reads" }), r: () => { if (view.token !== null) change({ direction: view.direction === "reads" ? "read_by" : "reads" }); } };
   const maps = () => rowsOf(result, view.token, view.direction);
-  const who = () => view.direction === "reads" ? "What " + result.tokenName(view.token) + " reads" : "Who reads " + result.tokenName(view.token);
+  const who = () => aboutToken(result, view.token, view.direction);
 
-  const first = canvasScreen({ name: "the picture", say: () => ["What is this?", ""] },
+  const first = canvasScreen({ name: WORDS.screens.picture, say: () => [WORDS.what_is_this, ""] },
     (canvas, room) => large(canvas, entire(result), null, 0, room));
 
-  const cut = canvasScreen({ name: "cut into patches", say: () => [result.rows + " × " + result.cols + " = " + result.patches + " patches", ""] },
+  const cut = canvasScreen({ name: WORDS.screens.cut, say: () => [phrase(WORDS.cut_into, { rows: result.rows, cols: result.cols, n: result.patches }), ""] },
     (canvas, room) => large(canvas, result, null, 0, room, { grid: true, bold: gap(result, fitted(result, room)), ink: paper() }));
 
   // The three first classes as bars, beside the picture.
   const answer = (() => {
     const list = make("ol", { class: "vd-show-bars" }), three = () => result.top.slice(0, 3);
     let canvas;
-    return { name: "the answer", there: () => result.top.length > 0, say: () => ["It says: " + result.top[0][0], result.truth ? "True label: " + result.truth : ""],
-      enter(stage) { canvas = make("canvas", { role: "img", "aria-label": "the picture" }); stage.append(canvas, list); },
+    return { name: WORDS.screens.answer, there: () => result.top.length > 0, say: () => [phrase(WORDS.it_says, { name: result.top[0][0] }), result.truth ? phrase(WORDS.true_label, { name: result.truth }) : ""],
+      enter(stage) { canvas = make("canvas", { role: "img", "aria-label": WORDS.screens.picture }); stage.append(canvas, list); },
       draw(room) {
         large(canvas, entire(result), null, 0, room.wide > room.tall ? { wide: 0.42 * room.wide, tall: 0.8 * room.tall } : { wide: room.wide, tall: 0.4 * room.tall });
         list.replaceChildren(...three().map(([name, share]) => make("li", {}, make("span", { text: name }), make("span", { text: percent(share) }),
@@ -56,8 +56,8 @@ const projected = (() => {
     bindPointer(one.lastChild, () => seenPart(other.flicker && other.phase && beside() ? beside().result : result));
     bindPointer(two.lastChild, () => seenPart(beside()?.result ?? result));
     const line = (vector) => !vector ? said() : hovered !== null ? patchSentence(result, vector, hovered) :
-      view.kind === "attention" ? who() + ": " + mostIn(vector) : FEATURES.includes(view.kind) ? "" : capital(mostIn(vector));
-    return { name: "where it looks", hint: "↑ ↓ layer   [ ] head   o scale   u untrained", say: () => [titleOf(result), line(mapOf(result))],
+      view.kind === "attention" ? capital(who()) + ": " + mostIn(vector) : FEATURES.includes(view.kind) ? "" : capital(mostIn(vector));
+    return { name: WORDS.screens.map, hint: WORDS.keys_map, say: () => [titleOf(result), line(mapOf(result))],
       enter: (stage) => stage.append(box),
       draw({ wide, tall }) {
         const captions = beside() ? 60 : 0;
@@ -67,7 +67,8 @@ const projected = (() => {
         look.own = kept;
         ramp(scale);
         low.textContent = scaleNumber(drawn.low);
-        high.textContent = scaleNumber(drawn.high) + (view.kind === "attention" && !beside() ? alone ? ", this map's own scale" : ", one scale for the layer" : "");
+        const number = scaleNumber(drawn.high);
+        high.textContent = view.kind === "attention" && !beside() ? phrase(alone ? WORDS.high_own : WORDS.high_layer, { number }) : number;
         bar.hidden = view.kind === "colours";
       },
       keys: { ...LAYER, ...HEAD, ...TOKEN, o: () => { alone = !alone; change({}); }, u: () => compareWith(other.kind === "twin" ? "none" : "twin") } };
@@ -82,15 +83,15 @@ const projected = (() => {
 
   // All heads of the layer; one that is clicked is shown alone.
   const heads = (() => {
-    const box = make("div", { class: "vd-show-tiles", role: "group", "aria-label": "Heads" });
+    const box = make("div", { class: "vd-show-tiles", role: "group", "aria-label": WORDS.heads });
     let built = null;
     function build() {
       built = result;
       box.replaceChildren(...Array.from({ length: result.heads }, (_, head) => make("button", { type: "button", onclick: () => { change({ kind: "attention", head }); shown.go(map.name); } },
-        make("canvas", { "aria-hidden": "true" }), "head " + (head + 1))));
+        make("canvas", { "aria-hidden": "true" }), headName(head))));
     }
-    return { name: "all heads", hint: "↑ ↓ layer   [ ] head", enter: (stage) => stage.append(box), keys: { ...LAYER, ...HEAD, ...TOKEN },
-      say: () => ["Layer " + (view.layer + 1) + (result.heads === 1 ? ": its one head" : ": all " + result.heads + " heads"), maps() ? who() : said()],
+    return { name: WORDS.screens.heads, hint: WORDS.keys_heads, enter: (stage) => stage.append(box), keys: { ...LAYER, ...HEAD, ...TOKEN },
+      say: () => [phrase(WORDS.layer_and_count, { layer: view.layer + 1, n: result.heads }), maps() ? capital(who()) : said()],
       draw(room) {
         if (built !== result) build();
         const all = maps(), line = 1.7 * parseFloat(getComputedStyle(box.firstChild).fontSize), about = seenPart(result), { columns, side } = tiling(result.heads, room, about.width / about.height, line, 30);
@@ -98,7 +99,7 @@ const projected = (() => {
         for (const [head, button] of [...box.children].entries()) {
           const vector = all && fuse(all, view.layer, head), high = !all ? 0 : look.own ? largest(vector, result.prefix) : layerHigh(result, all, view.layer);
           button.setAttribute("aria-pressed", String(head === view.head));
-          button.setAttribute("aria-label", "head " + (head + 1) + (all ? ": " + mostIn(vector) : ""));
+          button.setAttribute("aria-label", headName(head) + (all ? ": " + mostIn(vector) : ""));
           button.firstChild.style.width = side + "px";
           paint(button.firstChild, about, vector, high, side, { ...SEEN_FAR, marks: [...marksOf(result), ...brightest(result, vector)] });
         }
@@ -110,17 +111,17 @@ const projected = (() => {
     const node = lent($("wall-box"));
     let box = null;
     const move = (layer, step) => () => change({ kind: "attention", layer: view.layer + layer, ...(step ? { head: nextHead(step) } : {}) });
-    return { name: "the whole model", hint: "↑ ↓ layer   [ ] head",
-      say: () => [result.layers + (result.layers === 1 ? " layer × " : " layers × ") + result.heads + (result.heads === 1 ? " head" : " heads"), "Layers down, heads across: " + who().toLowerCase()],
+    return { name: WORDS.screens.wall, hint: WORDS.keys_heads,
+      say: () => [phrase(WORDS.layers_and_heads, { layers: result.layers, heads: result.heads }), phrase(WORDS.layers_down, { reads: who() })],
       enter(stage) { box = make("div", { class: "vd-show-wall", onclick: (event) => { if (event.target === $("wall")) shown.go(map.name); } }); node.take(box); stage.append(box); },
       draw: (room) => fillRoom(box, room, (result.heads * (result.cols + 1) - 1) / (result.layers * (result.rows + 1) - 1), result.layers),
       leave: node.back, keys: { arrowup: move(-1, 0), arrowdown: move(1, 0), "[": move(0, -1), "]": move(0, 1), m: HEAD.m, ...TOKEN } };
   })();
 
-  const speaks = canvasScreen({ name: "what speaks for it", hint: "↑ ↓ class", there: () => result.known > 0 && result.leading.length > 0,
+  const speaks = canvasScreen({ name: WORDS.screens.class, hint: WORDS.keys_class, there: () => result.known > 0 && result.leading.length > 0,
     say: () => {
       const wanted = { ...view, kind: "relevance", klass: result.leading[spoken] ?? result.leading[0] }, vector = mapOf(result, wanted);
-      return ["What speaks for " + className(result, wanted.klass), vector ? "Class relevance: " + mostIn(vector, false) : said()];
+      return [titleOf(result, wanted), vector ? phrase(WORDS.relevance_most, { most: mostIn(vector, false) }) : said()];
     },
     keys: { arrowup: () => speak(-1), arrowdown: () => speak(1) } },
   (canvas, room) => {
@@ -134,9 +135,9 @@ const projected = (() => {
   }
 
   // Does the map matter? The test's curve once it was made, which a key does.
-  const test = { name: "does the map matter", hint: "t test this map", there: () => result.known > 0 && !FEATURES.includes(view.kind),
-    say: () => tested.now() ? tested.say(tested.now()) : ["Does the map matter?", tested.progress() || "Press t: the patches it calls important are hidden, one after the other. Does the answer fall?"],
-    enter(stage) { this.box = make("div", { class: "vd-show-chart" }); this.canvas = make("canvas", { role: "img", "aria-label": "the picture under the map" }); stage.append(this.box, this.canvas); },
+  const test = { name: WORDS.screens.test, hint: WORDS.keys_test, there: () => result.known > 0 && !FEATURES.includes(view.kind),
+    say: () => tested.now() ? tested.say(tested.now()) : [WORDS.does_it_matter, tested.progress() || WORDS.press_t],
+    enter(stage) { this.box = make("div", { class: "vd-show-chart" }); this.canvas = make("canvas", { role: "img", "aria-label": WORDS.picture_under_map }); stage.append(this.box, this.canvas); },
     draw(room) {
       const done = tested.now(), vector = done ? null : mapOf(result), high = vector ? largest(vector, result.prefix) : 0;
       this.box.hidden = !done;
@@ -158,7 +159,7 @@ const projected = (() => {
   }
 
   const shown = projector({
-    missing: () => result ? "" : $("message").textContent || "Opening …", screens: [first, cut, answer, map, heads, wall, speaks, test], hint: "n next",
+    missing: () => result ? "" : $("message").textContent || WORDS.opening, screens: [first, cut, answer, map, heads, wall, speaks, test], hint: WORDS.keys_next,
     keys: { n: () => turn(1), "shift n": () => turn(-1), ...Object.fromEntries(Array.from("123456789", (digit) => [digit, () => { if (digit <= result?.heads) change({ kind: "attention", head: digit - 1 }); }])) },
   });
   return shown;

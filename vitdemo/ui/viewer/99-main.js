@@ -7,6 +7,7 @@ async function show(value) {
   shown();
   if (!value || !value.picture) {
     result = null;
+    delete root.dataset.key;
     $("body").hidden = true;
     $("message").textContent = value?.message ?? "";
     root.dataset.state = value && value.failed ? "failed" : "empty";
@@ -27,6 +28,7 @@ async function show(value) {
   $("message").textContent = "";
   $("body").hidden = false;
   root.dataset.state = "shown";
+  root.dataset.key = value.key;                                            // for the model bar, which asks for the same picture through another model
   fillControls();
   fillWall();
   buildAnswer();

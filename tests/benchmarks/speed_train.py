@@ -1,0 +1,139 @@
+"""Training images per second of our ViT beside its peers: one architecture, one batch, one optimizer, one process, in interleaved runs.
+
+    pip install -r tests/requirements-peers.txt
+    python tests/benchmarks/speed_train.py [--size vit-micro] [--batch 256] [--threads 2] [--rounds 7] [--compile]
+
+Every peer is built to the same shape (width, blocks, heads, MLP, patch, class token, learned positions, no dropout) and takes the same
+steps: forward, backward, AdamW as each is written down by its own users (`loss.backward(); optimizer.step()`). Ours is measured twice, by
+that same step and by the step that `vitdemo.train.fit` makes. Full-size images of random numbers in memory; nothing is augmented. A round
+is `--steps` steps of each, one after the other; a number is the median over the rounds, with the lowest and the highest. With --compile
+each model is compiled first (needs a C++ compiler), which is reported apart.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitdemo import presets, settings, train
+from vitdemo.config import TrainConfig, ViTConfig
+from vitdemo.model import ViT
+
+
+def ours(c: ViTConfig) -> nn.Module:
+    return ViT(c)
+
+
+def timm(c: ViTConfig) -> nn.Module:
+    from timm.models.vision_transformer import VisionTransformer
+
+    return VisionTransformer(img_size=c.image, patch_size=c.patch, embed_dim=c.dim, depth=c.depth, num_heads=c.heads, mlp_ratio=c.mlp_width / c.dim, num_classes=c.classes)
+
+
+def vit_pytorch(c: ViTConfig) -> nn.Module:
+    from vit_pytorch import ViT as Peer
+
+    return Peer(image_size=c.image, patch_size=c.patch, num_classes=c.classes, dim=c.dim, depth=c.depth, heads=c.heads, dim_head=c.head_dim, mlp_dim=c.mlp_width)
+
+
+def torchvision(c: ViTConfig) -> nn.Module:
+    from torchvision.models import VisionTransformer
+
+    return VisionTransformer(c.image[0], c.patch[0], c.depth, c.heads, c.dim, c.mlp_width, num_classes=c.classes)
+
+
+class TransformerEncoder(nn.Module):
+    """What most people write first: PyTorch's own encoder behind a patch projection."""
+
+    def __init__(self, c: ViTConfig):
+        super().__init__()
+        self.patches = nn.Conv2d(c.channels, c.dim, c.patch, c.patch)
+        self.cls = nn.Parameter(torch.zeros(1, 1, c.dim))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, c.tokens, c.dim))
+        layer = nn.TransformerEncoderLayer(c.dim, c.heads, c.mlp_width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, c.depth, norm=nn.LayerNorm(c.dim), enable_nested_tensor=False)
+        self.head = nn.Linear(c.dim, c.classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        z = self.patches(images).flatten(2).transpose(1, 2)
+        z = torch.cat((self.cls.expand(len(z), -1, -1), z), dim=1) + self.positions
+        return self.head(self.encoder(z)[:, 0])
+
+
+PEERS: dict[str, Callable[[ViTConfig], nn.Module]] = {
+    "timm": timm, "vit-pytorch": vit_pytorch, "torchvision VisionTransformer": torchvision, "nn.TransformerEncoder": TransformerEncoder}
+
+
+def plain(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], None]:
+    """One step as everybody writes it."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def fitted(model: ViT, images: Tensor, labels: Tensor) -> Callable[[], None]:
+    """One step as `fit` makes it, with AdamW for everything."""
+    config = TrainConfig(steps=1, optimizer="adamw", batch=len(labels), label_smoothing=0.0, zero_head=False)
+    state = train.State(model, config)
+    return lambda: train.learn(state, model, images, labels, 1.0)
+
+
+def measure(size: str, batch: int, rounds: int, steps: int, compiled: bool) -> None:
+    config = presets.SIZES[size].config
+    images, labels = torch.randn(batch, config.channels, *config.image), torch.randint(config.classes, (batch,))
+    runs: dict[str, Callable[[], None]] = {}
+    for name, build in {"vitdemo, the same step": ours, **PEERS}.items():
+        try:
+            model = build(config).train()
+        except ImportError as error:
+            print(f"missing: {name} ({error.name})")
+            continue
+        count = sum(p.numel() for p in model.parameters())
+        runs[f"{name} | {count:,}"] = plain(torch.compile(model) if compiled else model, images, labels)
+    if not compiled:
+        model = ours(config).train()
+        runs[f"vitdemo, the step of `fit` | {sum(p.numel() for p in model.parameters()):,}"] = fitted(model, images, labels)
+    speeds: dict[str, list[float]] = {name: [] for name in runs}
+    for warm in (True, *[False] * rounds):
+        for name, step in runs.items():
+            start = time.perf_counter()
+            for _ in range(1 if warm else steps):
+                step()
+            if not warm:
+                speeds[name].append(batch * steps / (time.perf_counter() - start))
+    best = max(statistics.median(found) for name, found in speeds.items() if not name.startswith("vitdemo"))
+    print(f"\n{size}, batch {batch}, {torch.get_num_threads()} threads, {rounds} rounds of {steps} steps{', compiled' if compiled else ''}; {settings.machine()}\n")
+    print("| implementation | parameters | images/s, median | lowest to highest | to the fastest peer |\n|---|---|---|---|---|")
+    for name, found in sorted(speeds.items(), key=lambda item: -statistics.median(item[1])):
+        print(f"| {name} | {statistics.median(found):.0f} | {min(found):.0f} to {max(found):.0f} | {statistics.median(found) / best:.2f} × |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="vit-micro", choices=[name for name, size in presets.SIZES.items() if size.config.tokens < 100])
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--compile", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads or settings.cores())
+    torch.manual_seed(0)
+    measure(args.size, args.batch, args.rounds, args.steps, args.compile)
+
+
+if __name__ == "__main__":
+    main()
