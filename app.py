@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -13,7 +12,7 @@ import tempfile
 for name, value in (("GRADIO_ANALYTICS_ENABLED", "False"), ("GRADIO_ANALYTICS_MAX_EVENTS", "1"), ("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))):
     os.environ.setdefault(name, value)
 
-from vitdemo import settings  # knows no torch
+from vitdemo import heap, settings  # know no torch
 
 if settings.lends(os.environ):                                    # a Space that lends a GPU; there the lender comes before torch
     import spaces  # noqa: F401
@@ -32,7 +31,7 @@ def main() -> int:
     if args.heads is not None:
         os.environ["VITDEMO_HEADS"] = str(args.heads)
     heed_signals()
-    share_heap()
+    heap.share()
     with tempfile.TemporaryDirectory(prefix="vitdemo-uploads-", ignore_cleanup_errors=True) as uploads:
         os.environ.setdefault("GRADIO_TEMP_DIR", uploads)         # of this page alone; Gradio's own default is shared
         return serve(args)
@@ -50,13 +49,6 @@ def heed_signals() -> None:
 
     for number in heeded:
         signal.signal(number, leave)
-
-
-def share_heap() -> None:
-    """glibc gives threads heaps of their own, and what one of them has free no other one uses: over a thousand answers that grew by tens of
-    megabytes. Other C libraries have no such setting."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(-8, 1)                          # M_ARENA_MAX
 
 
 def serve(args: argparse.Namespace) -> int:

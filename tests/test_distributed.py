@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def command(colour_zip, out, *more: str) -> list[str]:
     return ["-m", "vitdemo.train", "--data", str(colour_zip), "--epochs", "2", "--threads", "1", "--set", "dim=24", "--set", "depth=2",
-            "--set", "evaluations=2", "--set", "batch=31", "--out", str(out), *more]
+            "--set", "evaluations=2", "--set", "batch=31", "--set", "precision=float32", "--out", str(out), *more]
 
 
 def environment(**more: str) -> dict[str, str]:

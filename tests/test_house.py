@@ -10,7 +10,7 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
+    "settings": set(), "heap": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
     "naming": {"weightfile"}, "foreign": {"config", "naming", "weightfile"}, "assembly": {"config", "model", "weightfile"}, "checkpoint": {"assembly", "atomic", "config", "model", "weightfile", "foreign"},
     "looking": {"checkpoint"}, "features": {"model"}, "zoo": {"config"}, "transfer": set(), "huggingface": {"transfer", "zoo"}, "hub": {"atomic", "huggingface", "transfer", "zoo"},
     "processors": {"config", "weightfile"}, "architectures": {"weightfile"}, "repository": {"architectures", "config", "foreign", "processors", "weightfile"},
@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
     "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
-    "train_command": {"loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "train_command": {"heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 

@@ -238,3 +238,34 @@ def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):
     steps = list(train.fit(model, part[shuffled], held, config, preprocessing=Preprocessing(mean=mean, std=std)))
     assert len(held.labels.unique()) == 10 and steps[-1].step == 200 and steps[0].accuracy < 0.2
     assert steps[-1].accuracy > 0.3
+
+
+@pytest.mark.parametrize("side", [8, 12])
+def test_a_step_learns_the_same_whichever_way_attention_is_computed(side, monkeypatch):
+    inputs, labels, found = torch.randn(6, 3, side, side, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2] * 2), []
+    for few in (0, 64):
+        monkeypatch.setattr(train, "FEW_TOKENS", few)
+        model = fresh()
+        loss = train.learn(train.State(model, TrainConfig(steps=9, zero_head=False, precision="float32")), model, inputs, labels, 0.5)
+        found.append((loss, torch.cat([p.grad.flatten() for p in model.parameters()])))
+    (one, gradients), (other, others) = found
+    assert one == pytest.approx(other, abs=1e-5) and gradients.norm() > 0.1 and torch.allclose(gradients, others, atol=1e-5)
+
+
+def test_bfloat16_and_the_unfused_way_are_taken_where_they_are_quick(monkeypatch):
+    def way(device: str, side: int, precision: str = "auto") -> tuple[bool, bool]:
+        with train.computing(torch.device(device), (side, side), (4, 4), precision):
+            return torch.is_autocast_enabled(device), not torch.backends.cuda.flash_sdp_enabled()
+
+    for quick in (True, False):
+        monkeypatch.setattr(train, "quick_at_bfloat16", lambda quick=quick: quick)
+        assert way("cpu", 32) == (quick, True) and way("cpu", 32, "float32") == (False, True)
+        assert way("cpu", 64) == (False, False)
+    assert not torch.is_autocast_enabled("cpu") and torch.backends.cuda.flash_sdp_enabled()
+
+
+def test_a_run_in_bfloat16_keeps_its_weights_and_its_loss_in_float32_and_learns(monkeypatch):
+    monkeypatch.setattr(train, "quick_at_bfloat16", lambda: True)
+    model = fresh()
+    steps = run(TrainConfig(steps=60, batch=30, evaluations=2, clip=1.0), model)
+    assert all(p.dtype == torch.float32 for p in model.parameters()) and steps[-1].accuracy > 0.8

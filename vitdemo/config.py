@@ -232,6 +232,7 @@ class TrainConfig(_Checked):
     validation: float = 0.05          # share of the training pictures held out to choose the best weights
     evaluations: int = 10             # how often the budget is interrupted to look at the validation part
     seed: int = 0
+    precision: Literal["auto", "float32"] = "auto"          # of matrix products: bfloat16 where the processor has instructions for it
     threads: int = 0                  # torch threads; 0 means every core this process may use
 
     def _check(self) -> None:

@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     import argparse
     import sys
 
-    from vitdemo import distributed, settings
+    from vitdemo import distributed, heap, settings
     from vitdemo.plan import plan, setting
 
     parser = argparse.ArgumentParser(prog="python -m vitdemo.pace",
@@ -130,6 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=0, help="torch threads (default: every core)")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long to measure (default: 3)")
     args = parser.parse_args(arguments)
+    heap.keep()                                                             # as the training command does
     try:
         named = {name: getattr(args, name) for name in ("preset", "model", "start", "network")}
         named = {name: value for name, value in named.items() if value is not None}

@@ -43,6 +43,7 @@ EXPLAINED: dict[str, str] = {  # one line for every setting, for whoever chooses
     "validation": "Share of the training pictures kept aside to measure with.",
     "evaluations": "How often the run looks at the validation pictures.",
     "seed": "Where every random number begins: the same seed, the same run.",
+    "precision": "Numbers of 16 bits in the large products where the processor is quick at them, or 32 bits everywhere.",
     "threads": "Processor threads to use; 0 uses every core.",
     "image": "Rows and columns of pixels the model sees.",
     "patch": "Rows and columns of pixels in one patch: smaller patches see finer and cost more.",

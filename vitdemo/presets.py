@@ -40,7 +40,7 @@ SIZES: dict[str, Size] = {
 
 
 class Measured(NamedTuple):
-    """What runs of a preset reached; made by tests/benchmarks/presets.py on the machine of MEASURED_ON."""
+    """What runs of a preset reached; made by tests/benchmarks/short_runs.py on the machine of MEASURED_ON."""
 
     threads: int
     accuracy: float                 # on the test pictures, 0 to 1, the mean over n runs

@@ -21,7 +21,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step
+from vitdemo.train import State, Step, in_bfloat16
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 RECENT = 10.0                                   # seconds of training over which images/s are counted
@@ -210,11 +210,12 @@ class Recorder:
 def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) -> dict[str, Any]:
     """Where weights come from: the run, how far it had come (`step`; None: nowhere yet), and on what."""
     device = next(model.parameters()).device
+    half = in_bfloat16(device, plan.vit.image, plan.vit.patch, plan.train.precision)
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
-            "precision": "bf16 autocast in training, float32 elsewhere" if card else "float32", "date": time.strftime("%Y-%m-%d"),
+            "precision": "bf16 autocast in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),
             "version": f"vitdemo {vitdemo.__version__}, torch {torch.__version__}"}

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from vitdemo import beginning, data, distributed, downloads, loading, runs, settings
+from vitdemo import beginning, data, distributed, downloads, heap, loading, runs, settings
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import SUFFIXES
 from vitdemo.config import ConfigError
@@ -106,6 +106,7 @@ def _same(made: Any, asked: Any) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     args = _arguments(arguments)
+    heap.keep()
     try:
         with distributed.joined() as world:
             return _run(args, world)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitdemo import presets, settings, train
+from vitdemo import heap, presets, settings, train
 from vitdemo.config import TrainConfig
 from vitdemo.model import ViT
 
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    heap.keep()                                                             # as the training command does
     torch.set_num_threads(args.threads or settings.cores())
     torch.manual_seed(0)
     left, right = torch.randn(2, 2048, 2048)

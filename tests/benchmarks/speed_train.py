@@ -1,20 +1,23 @@
-"""Training images per second of our ViT beside its peers: one architecture, one batch, one optimizer, one process, in interleaved runs.
+"""Training images per second of our ViT beside its peers: one architecture, one batch, one optimizer, in interleaved runs.
 
     pip install -r tests/requirements-peers.txt
     python tests/benchmarks/speed_train.py [--size vit-micro] [--batch 256] [--threads 2] [--rounds 7] [--compile]
 
 Every peer is built to the same shape (width, blocks, heads, MLP, patch, class token, learned positions, no dropout) and takes the same
-steps: forward, backward, AdamW as each is written down by its own users (`loss.backward(); optimizer.step()`). Ours is measured twice, by
-that same step and by the step that `vitdemo.train.fit` makes. Full-size images of random numbers in memory; nothing is augmented. A round
-is `--steps` steps of each, one after the other; a number is the median over the rounds, with the lowest and the highest. With --compile
-each model is compiled first (needs a C++ compiler), which is reported apart.
+steps: forward, backward, AdamW as its users write it (`loss.backward(); optimizer.step()`). Ours is measured twice: by that same step, and
+as the training command runs it (`vitdemo.heap`, `vitdemo.train.learn`), with the same AdamW. Full-size images of random numbers in memory;
+nothing is augmented. Each has a process of its own, of which one works at a time; a round is `--steps` steps of each, one after the
+other; a number is the median over the rounds, with the lowest and the highest. With --compile each model is compiled first (needs a C++
+compiler), which is reported apart.
 """
 
 import argparse
+import multiprocessing
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -23,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitdemo import presets, settings, train
+from vitdemo import heap, presets, settings, train
 from vitdemo.config import TrainConfig, ViTConfig
 from vitdemo.model import ViT
 
@@ -84,41 +87,63 @@ def plain(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], None
     return step
 
 
-def fitted(model: ViT, images: Tensor, labels: Tensor) -> Callable[[], None]:
-    """One step as `fit` makes it, with AdamW for everything."""
-    config = TrainConfig(steps=1, optimizer="adamw", batch=len(labels), label_smoothing=0.0, zero_head=False)
-    state = train.State(model, config)
+def learning(model: ViT, images: Tensor, labels: Tensor) -> Callable[[], None]:
+    """One step as the training command makes it, with AdamW for everything."""
+    heap.keep()
+    state = train.State(model, TrainConfig(steps=1, optimizer="adamw", label_smoothing=0.0, zero_head=False, clip=0.0))
     return lambda: train.learn(state, model, images, labels, 1.0)
 
 
-def measure(size: str, batch: int, rounds: int, steps: int, compiled: bool) -> None:
+RUNS = {"vitdemo, as the training command runs it": (ours, learning), "vitdemo, the same step": (ours, plain), **{name: (build, plain) for name, build in PEERS.items()}}
+
+
+def work(pipe: Connection, name: str, size: str, batch: int, threads: int, compiled: bool) -> None:
+    """A process that takes so many steps as it is told, and tells the seconds; first it tells its parameters, or what is missing."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    build, stepping = RUNS[name]
     config = presets.SIZES[size].config
+    try:
+        model = build(config).train()
+    except ImportError as error:
+        pipe.send(f"missing: {name} ({error.name})")
+        return
+    pipe.send(sum(p.numel() for p in model.parameters()))
     images, labels = torch.randn(batch, config.channels, *config.image), torch.randint(config.classes, (batch,))
-    runs: dict[str, Callable[[], None]] = {}
-    for name, build in {"vitdemo, the same step": ours, **PEERS}.items():
-        try:
-            model = build(config).train()
-        except ImportError as error:
-            print(f"missing: {name} ({error.name})")
+    step = stepping(torch.compile(model) if compiled else model, images, labels)
+    while steps := pipe.recv():
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        pipe.send(time.perf_counter() - start)
+
+
+def measure(size: str, batch: int, threads: int, rounds: int, steps: int, compiled: bool) -> None:
+    spawn, pipes, counts = multiprocessing.get_context("spawn"), {}, {}
+    for name in RUNS:
+        if compiled and RUNS[name][1] is learning:
             continue
-        count = sum(p.numel() for p in model.parameters())
-        runs[f"{name} | {count:,}"] = plain(torch.compile(model) if compiled else model, images, labels)
-    if not compiled:
-        model = ours(config).train()
-        runs[f"vitdemo, the step of `fit` | {sum(p.numel() for p in model.parameters()):,}"] = fitted(model, images, labels)
-    speeds: dict[str, list[float]] = {name: [] for name in runs}
+        pipe, other = spawn.Pipe()
+        spawn.Process(target=work, args=(other, name, size, batch, threads, compiled), daemon=True).start()
+        counts[name] = pipe.recv()
+        if isinstance(counts[name], str):
+            print(counts[name])
+        else:
+            pipes[name] = pipe
+    speeds: dict[str, list[float]] = {name: [] for name in pipes}
     for warm in (True, *[False] * rounds):
-        for name, step in runs.items():
-            start = time.perf_counter()
-            for _ in range(1 if warm else steps):
-                step()
+        for name, pipe in pipes.items():
+            pipe.send(2 if warm else steps)
+            taken = pipe.recv()
             if not warm:
-                speeds[name].append(batch * steps / (time.perf_counter() - start))
-    best = max(statistics.median(found) for name, found in speeds.items() if not name.startswith("vitdemo"))
-    print(f"\n{size}, batch {batch}, {torch.get_num_threads()} threads, {rounds} rounds of {steps} steps{', compiled' if compiled else ''}; {settings.machine()}\n")
+                speeds[name].append(batch * steps / taken)
+    for pipe in pipes.values():
+        pipe.send(0)
+    best = max(statistics.median(found) for name, found in speeds.items() if name in PEERS)
+    print(f"\n{size}, batch {batch}, {threads} threads, {rounds} rounds of {steps} steps{', compiled' if compiled else ''}; {settings.machine()}, torch {torch.__version__}\n")
     print("| implementation | parameters | images/s, median | lowest to highest | to the fastest peer |\n|---|---|---|---|---|")
     for name, found in sorted(speeds.items(), key=lambda item: -statistics.median(item[1])):
-        print(f"| {name} | {statistics.median(found):.0f} | {min(found):.0f} to {max(found):.0f} | {statistics.median(found) / best:.2f} × |")
+        print(f"| {name} | {counts[name]:,} | {statistics.median(found):.0f} | {min(found):.0f} to {max(found):.0f} | {statistics.median(found) / best:.2f} × |")
 
 
 def main() -> None:
@@ -130,9 +155,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads or settings.cores())
-    torch.manual_seed(0)
-    measure(args.size, args.batch, args.rounds, args.steps, args.compile)
+    measure(args.size, args.batch, args.threads or settings.cores(), args.rounds, args.steps, args.compile)
 
 
 if __name__ == "__main__":

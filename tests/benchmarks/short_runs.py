@@ -1,7 +1,7 @@
 """Runs presets as a person would and prints what they reached, as a Markdown table. By hand, on a machine that does nothing else.
 
-    python tests/benchmarks/presets.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
-    python tests/benchmarks/presets.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes most of a day
+    python tests/benchmarks/short_runs.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
+    python tests/benchmarks/short_runs.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes most of a day
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from vitdemo import checkpoint, settings
+from vitdemo import checkpoint, heap, settings
 from vitdemo.plan import plan
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
+    heap.keep()                                                             # as the training command does
     print(f"{settings.machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | accuracy on test pictures |\n|---|---|---|---|---|---|---|")
     for preset in args.presets:
