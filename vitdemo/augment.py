@@ -71,8 +71,8 @@ def erase(images: Tensor, share: float, generator: torch.Generator) -> Tensor:
     high, wide = (area / shape).sqrt().clamp(max=1), (area * shape).sqrt().clamp(max=1)
     y, x = (torch.arange(rows)[:, None] + 0.5) / rows, (torch.arange(cols) + 0.5) / cols
     top, left = down * (1 - high), right * (1 - wide)
-    inside = (y >= top) & (y < top + high) & (x >= left) & (x < left + wide) & (chosen < share)
-    return torch.where(inside[:, None], plain(B, C, generator), images.float())
+    covered = inside(y, x, top, left, high, wide) & (chosen < share)
+    return torch.where(covered[:, None], plain(B, C, generator), images.float())
 
 
 def mix(images: Tensor, targets: Tensor, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -85,11 +85,16 @@ def mix(images: Tensor, targets: Tensor, share: float, generator: torch.Generato
     y, x = torch.arange(rows)[:, None], torch.arange(cols)
     high, wide = (side * rows).round(), (side * cols).round()
     top, left = (down * (rows - high)).round(), (right * (cols - wide)).round()
-    cut = ((y >= top) & (y < top + high) & (x >= left) & (x < left + wide)).float()
-    weight = torch.where(kind < 0.5, 1 - part, cut) * (chosen < share)      # (B, rows, cols), of the other picture
+    cut = inside(y, x, top, left, high, wide)
+    weight = torch.where(kind < 0.5, 1 - part, cut.float()) * (chosen < share)      # (B, rows, cols), of the other picture
     images = torch.lerp(images.float(), images[other].float(), weight[:, None])
     targets = torch.lerp(targets.float(), targets[other].float(), weight.mean((1, 2))[:, None])
     return images, targets
+
+
+def inside(y: Tensor, x: Tensor, top: Tensor, left: Tensor, high: Tensor, wide: Tensor) -> Tensor:
+    """(B, rows, cols): whether the pixels at rows `y` (rows, 1) and columns `x` (cols,) lie in each picture's rectangle, (B, 1, 1) each."""
+    return (y >= top) & (y < top + high) & (x >= left) & (x < left + wide)
 
 
 def plain(count: int, channels: int, generator: torch.Generator) -> Tensor:

@@ -267,7 +267,8 @@ def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int
 @cache
 def quick_at_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 matrices by instructions of their own; others need several times as long as for float32."""
-    return any(torch.cpu.get_capabilities().get(name) for name in ("avx512_bf16", "amx_bf16"))
+    known = getattr(torch.cpu, "get_capabilities", dict)()                  # older versions of PyTorch do not tell
+    return any(known.get(name) for name in ("avx512_bf16", "amx_bf16"))
 
 
 def _few(device: torch.device, size: Sequence[int], patch: tuple[int, int]) -> bool:

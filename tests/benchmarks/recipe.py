@@ -10,16 +10,15 @@ or the cache.
 import argparse
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+
+from short_runs import trained
 
 from vitdemo import heap, settings
 from vitdemo.plan import plan
-from vitdemo.runs import RunFolder
-from vitdemo.trainer import carry_out
 
 PLAIN = {"optimizer": "adamw", "lr": 1e-3, "stages": [], "stage_ends": []}
 CHANGES: dict[str, dict[str, Any]] = {
@@ -34,11 +33,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 def rows(changes: dict[str, Any], minutes: float, threads: int, seed: int) -> list[dict[str, Any]]:
     """What a run wrote down: its steps, those with an `accuracy` on the validation part among them."""
-    wanted = plan(preset="class", minutes=minutes, changes={"threads": threads, "seed": seed, **changes})
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = RunFolder(Path(scratch) / "run").create(wanted.to_json())
-        carry_out(folder, wanted, quiet=True)
-        return [row for row in folder.records()[0] if "step" in row]
+    return trained(plan(preset="class", minutes=minutes, changes={"threads": threads, "seed": seed, **changes}))[0]
 
 
 def best(found: list[dict[str, Any]]) -> float:

@@ -9,11 +9,12 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from vitdemo import checkpoint, heap, settings
-from vitdemo.plan import plan
+from vitdemo.plan import Plan, plan
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
 from vitdemo.trainer import carry_out
@@ -41,12 +42,16 @@ def main() -> None:
 
 def once(preset: str, threads: int, seed: int, data: str | None, epochs: int | None) -> tuple[float, int, float]:
     """(seconds of training, images seen, accuracy on the test part) of one run, whose best weights were chosen on the validation part."""
-    wanted = plan(preset=preset, data=data, epochs=epochs, changes={"threads": threads, "seed": seed})
+    steps, accuracy = trained(plan(preset=preset, data=data, epochs=epochs, changes={"threads": threads, "seed": seed}))
+    return steps[-1]["seconds"], steps[-1]["images"], accuracy
+
+
+def trained(wanted: Plan) -> tuple[list[dict[str, Any]], float]:
+    """The steps that a run wrote down, and the accuracy of its best weights on the test part."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch) / "run").create(wanted.to_json())
         carry_out(folder, wanted, quiet=True)
-        steps = [row for row in folder.records()[0] if "step" in row]
-        return steps[-1]["seconds"], steps[-1]["images"], checkpoint.load(folder.best).provenance["test_accuracy"]
+        return [row for row in folder.records()[0] if "step" in row], checkpoint.load(folder.best).provenance["test_accuracy"]
 
 
 if __name__ == "__main__":
