@@ -11,7 +11,7 @@ import httpx
 
 MARK = "marker-of-a-file-that-nobody-uploaded"
 META = {"_type": "gradio.FileData"}
-FIELDS = ("key", "token", "view", "klass", "run", "runs", "mine", "path", "paths", "film", "set", "sets", "do", "data", "minutes", "start", "model", "who", "side", "whole",
+FIELDS = ("key", "token", "view", "klass", "run", "runs", "mine", "path", "paths", "film", "set", "sets", "do", "data", "minutes", "start", "model", "who", "side", "fit",
           "serial", "example", "query", "part", "beside", "up_to", "fusion", "discard", "masked", "order", "positions", "how", "insertion", "kind", "opacity", "log", "layer",
           "title", "truth", "answer", "part", "settings", "network", "classes", "owner", "browser", "dry", "race", "vote", "steps", "seed", "name", "label", "files", "zip", "look")
 VIEWS = ("attention", "rollout", "relevance", "occlusion", "similarity", "colours", "norms", "mean attention")

@@ -109,7 +109,7 @@ def test_another_size_the_whole_picture_and_a_model_without_classes_are_said(tmp
     config = ViTConfig(image=16, patch=4, dim=8, depth=2, heads=2, classes=0)
     checkpoint.save(tmp_path / "bare.safetensors", ViT(config), classes=(), preprocessing=Preprocessing(size=16), provenance={})
     given = [str(photo), "--checkpoint", str(tmp_path / "bare.safetensors"), "--out", str(tmp_path / "out")]
-    assert explain_command.main([*given, "--side", "32", "--whole"]) == 0
+    assert explain_command.main([*given, "--side", "32", "--fit", "whole"]) == 0
     assert "no classes" in capsys.readouterr().out
     rows, cols = np.load(tmp_path / "out" / "maps.npz")["attention"].shape[2:]
     assert rows < cols and 32 < rows * cols <= 64

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "vitdemo"
 MAY_IMPORT = {
     "settings": set(), "heap": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
     "naming": {"weightfile"}, "foreign": {"config", "naming", "weightfile"}, "assembly": {"config", "model", "weightfile"}, "checkpoint": {"assembly", "atomic", "config", "model", "weightfile", "foreign"},
-    "looking": {"checkpoint"}, "features": {"model"}, "zoo": {"config"}, "transfer": set(), "huggingface": {"transfer", "zoo"}, "hub": {"atomic", "huggingface", "transfer", "zoo"},
+    "looking": {"checkpoint", "geometry"}, "features": {"model"}, "zoo": {"config"}, "transfer": set(), "huggingface": {"transfer", "zoo"}, "hub": {"atomic", "huggingface", "transfer", "zoo"},
     "processors": {"config", "weightfile"}, "architectures": {"weightfile"}, "repository": {"architectures", "config", "foreign", "processors", "weightfile"},
     "loading": {"checkpoint", "hub", "repository", "settings", "zoo"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "unpacking": {"archive", "class_folders", "images"}, "picturesets": {"archive", "atomic", "class_folders", "images", "unpacking"},
     "downloads": {"archive", "class_folders", "settings", "transfer"}, "data": {"archive", "atomic", "class_folders", "downloads", "settings"},
     "figures": set(), "report": {"answers", "explain", "front", "payload"}, "takehome": {"answers", "explain", "figures", "filenames", "payload", "report"},
-    "explain_command": {"loading", "checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
+    "explain_command": {"loading", "looking", "checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
     "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"filenames", "jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
     "dispatch": {"child", "claims", "runfolder", "shelf"}, "runs": {"atomic", "child", "dispatch", "runfolder", "shelf"},
     "races": {"chance", "config", "plan", "presets", "runfolder"},

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import expect
 
-from vitdemo import front, hub
+from vitdemo import front, hub, looking
 from vitdemo.runs import Scheduler
 from vitdemo.ui import analysis, links
 from vitdemo.ui.analysis import Look
@@ -24,7 +24,7 @@ KNOWN = Known(links.examples(), {"box", "recorded", "zoo:dino-s16"})
 COUNTS = st.integers(1, 999)
 NAMES = st.text(min_size=1, max_size=100).filter(str.isprintable)
 SOUND = {
-    "example": st.sampled_from(sorted(KNOWN.examples)), "model": st.sampled_from(sorted(KNOWN.models)), "size": st.integers(1, 9999), "whole": st.booleans(),
+    "example": st.sampled_from(sorted(KNOWN.examples)), "model": st.sampled_from(sorted(KNOWN.models)), "size": st.integers(1, 9999), "fit": st.sampled_from(looking.FITS),
     "tab": st.sampled_from(links.TABS), "kind": st.sampled_from(["attention", "mean-attention", "rollout", "relevance", "occlusion", "similarity", "colours", "norms"]),
     "layer": COUNTS, "head": COUNTS | st.sampled_from(["mean", "min", "max"]), "token": st.sampled_from(["cls", "dist", "mean", "7", "reg4", "r3c5", "r37c12"]),
     "direction": st.sampled_from(["reads", "read-by"]), "fusion": st.sampled_from(["mean", "min", "max"]), "discard": st.integers(0, 95), "klass": NAMES, "second": NAMES,
@@ -33,7 +33,7 @@ SOUND = {
     "picture": NAMES,
 }
 NONSENSE = {
-    "example": "../../etc/passwd", "model": "hub:some/one", "size": "-1", "whole": "yes", "tab": "/", "kind": "<b>", "layer": "0", "head": "1e3", "token": "r0c1", "direction": "up", "fusion": "sum",
+    "example": "../../etc/passwd", "model": "hub:some/one", "size": "-1", "fit": "squash", "tab": "/", "kind": "<b>", "layer": "0", "head": "1e3", "token": "r0c1", "direction": "up", "fusion": "sum",
     "discard": "96", "class": "a\nb", "second": "", "patches": "none", "opacity": "٣", "colours": "jet", "grid": "true", "own": "2", "stretch": " 1", "compare": "pinned", "flicker": "01",
     "open": "javascript:alert(1)", "run": "0123456789abcdef", "look": "9" * 400, "picture": "x" * 101,
 }
@@ -107,7 +107,7 @@ def test_a_model_that_is_not_on_this_computer_is_offered_and_not_fetched(models,
 
 
 def test_a_size_is_one_that_the_model_has(models):
-    assert analysis.look_for(Link(model="recorded", size=48, whole=True), models) == (Look("recorded", 48, True), "")
+    assert analysis.look_for(Link(model="recorded", size=48, fit="pad"), models) == (Look("recorded", 48, "pad"), "")
     assert analysis.look_for(Link(model="recorded", size=47), models) == analysis.look_for(Link(model="recorded", size=32), models) == (Look("recorded"), "")
 
 

@@ -17,7 +17,7 @@ from vitdemo.checkpoint import Loaded
 from vitdemo.config import Preprocessing
 from vitdemo.explain import Explanation, explain
 from vitdemo.geometry import Geometry, whole_size
-from vitdemo.looking import MOST_TOKENS, SideError, at, sides
+from vitdemo.looking import MOST_TOKENS, LookError, at, sides
 from vitdemo.model import ViT, resize_positions
 from vitdemo.payload import payload
 from vitdemo.report import canonical, report
@@ -114,7 +114,7 @@ def test_another_side_is_the_same_weights_with_positions_for_that_grid(side):
 
 @pytest.mark.parametrize("side", [0, -32, 31, 40, 96, 10**9, "32", 48.5, (32, 32), True])
 def test_a_side_that_is_not_offered_is_refused_with_those_that_are(side):
-    with pytest.raises(SideError, match=r"^this model can look at squares of 32, 48, 64 pixels, not at squares of "):
+    with pytest.raises(LookError, match=r"^this model can look at squares of 32, 48, 64 pixels, not at squares of "):
         at(looking((32, 32), (4, 4)), side)
     with pytest.raises(ValueError, match=r"^this model can look at pictures of 12 x 20 pixels only, not at squares of "):
         explain(busy(), seeded(), side=side)
@@ -123,10 +123,10 @@ def test_a_side_that_is_not_offered_is_refused_with_those_that_are(side):
 def test_the_whole_picture_is_seen_in_its_shape_with_no_more_patches_than_the_side_has():
     loaded = looking((32, 32), (4, 4))
     for side, grid in ((None, (4, 12)), (64, (9, 27))):
-        result = explain(busy((120, 40)), loaded, side=side, whole=True)
+        result = explain(busy((120, 40)), loaded, side=side, fit="whole")
         assert result.grid == grid and grid[0] * grid[1] <= ((side or 32) // 4) ** 2
         assert result.geometry.crop == (0, 0, 40, 120) and result.seen.size == (4 * grid[1], 4 * grid[0]) and result.loaded.model is loaded.model
-    assert explain(busy((120, 40)), loaded).geometry.crop == (0, 40, 40, 80) and explain(busy((40, 40)), loaded, whole=True).grid == (8, 8)
+    assert explain(busy((120, 40)), loaded).geometry.crop == (0, 40, 40, 80) and explain(busy((40, 40)), loaded, fit="whole").grid == (8, 8)
 
 
 @settings(max_examples=200, deadline=None)
@@ -169,7 +169,7 @@ def test_the_overlays_brightest_square_lies_on_the_original_where_all_attention_
     picture = Image.new("RGB", (300, 100), (60, 60, 60))
     top, left = 50 * row, 50 * col                                          # the whole picture is cut into 2 x 6 squares
     picture.paste((250, 60, 60), (left, top, left + 50, top + 50))
-    result = explain(picture, drawn_to_one_cell(), whole=True)
+    result = explain(picture, drawn_to_one_cell(), fit="whole")
     assert result.grid == (2, 6) and (result.attention[0, :, row, col] > 0.999).all()
     assert result.geometry.patch_rectangle(row, col) == (top, left, top + 50, left + 50)
     laid = np.asarray(figures.overlay(picture, result.geometry, result.attention[0, 1], high=1.0, opacity=1.0, least=300)).astype(int)
@@ -188,7 +188,7 @@ def test_what_a_crop_cuts_away_is_seen_in_a_squashed_and_in_a_whole_picture():
     squashed = explain(picture, replace(loaded, preprocessing=loaded.preprocessing.with_(fit="squash")))
     assert squashed.grid == (3, 5) and squashed.geometry.crop == (0, 0, 100, 300) and squashed.attention[0, 0].argmax() == 4
     assert np.ptp(np.asarray(explain(picture, loaded).seen)) == 0 < np.ptp(np.asarray(squashed.seen))
-    assert explain(picture, loaded, whole=True).attention[0, 0].argmax() == 5
+    assert explain(picture, loaded, fit="whole").attention[0, 0].argmax() == 5
 
 
 def test_maps_facts_and_relatives_have_the_pictures_grid_and_agree_with_each_other(result):
@@ -239,6 +239,7 @@ def test_every_question_is_answered_on_the_pictures_grid(result):
         best = int(result.attention[-1].mean(0).argmax())
         assert all(answer["order"][0] == best for answer in by_class[3:])
     assert page.ask("take", kind="npz", view=LAST)["name"].endswith("-maps.npz")
+    assert page.ask("picture")["picture"].startswith("data:image/jpeg")
     assert page.asked == {*page.questions._short, *page.questions._long, *page.questions._in_slices}
 
 
@@ -275,5 +276,5 @@ def test_thin_and_tiny_pictures_are_bounded(way, size):
 def test_a_picture_smaller_than_a_patch_fills_the_whole_grid():
     loaded = looking((224, 224), (16, 16))
     for size in ((1, 1), (5, 5)):
-        result = explain(busy(size), loaded, whole=True)
+        result = explain(busy(size), loaded, fit="whole")
         assert result.grid == (14, 14) and result.geometry == Geometry(size, (0, 0, *size), (224, 224), (16, 16))

@@ -115,9 +115,9 @@ def test_another_size_and_the_whole_picture_change_the_grid(tab):
     expect(tab.locator(".vd-seen-text")).not_to_contain_text("16 × 16")
     larger = drawn(tab)
     assert larger != before
-    tab.get_by_label("the whole picture").check()
+    tab.locator(".vm-fits").select_option("whole")
     tab.wait_for_function("before => document.querySelector('.vd-main').toDataURL() !== before", arg=larger)
-    tab.get_by_label("the whole picture").uncheck()
+    tab.locator(".vm-fits").select_option("")
     tab.locator(".vm-sides").select_option(index=0)
     expect(tab.locator(".vd-seen-text")).to_contain_text("16 × 16 pixels, cut into 4 × 4 patches")
 

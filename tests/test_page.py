@@ -76,7 +76,7 @@ def test_a_bad_picture_clears_the_answer_and_says_one_sentence(models, results, 
 
 
 def test_an_unexpected_error_shows_a_number_and_the_log_has_the_trace(models, results, photo, monkeypatch, caplog):
-    monkeypatch.setattr(models, "explain", lambda *_: 1 / 0)
+    monkeypatch.setattr(models, "explain", lambda *_, **how: 1 / 0)
     value = analysis.analyse(str(photo), Look(), models, results)
     number = re.search(r"number (\w+) in", value["message"])[1]
     assert "ZeroDivisionError" in caplog.text and number in caplog.text and "division" not in value["message"]
@@ -112,8 +112,8 @@ def test_a_run_without_weights_yet_is_a_sentence(models, results, scheduler, tin
     assert analysis.analyse(str(photo), Look(scheduler.submit({})), models, results)["message"] == words.RUN_MODEL_GONE
 
 
-@pytest.mark.parametrize("sent", [None, [], {}, {"model": 7, "side": None, "whole": False}, {"model": "box", "side": "9", "whole": False},
-                                  {"model": "box", "side": True, "whole": False}, {"model": "box", "side": None, "whole": 1}])
+@pytest.mark.parametrize("sent", [None, [], {}, {"model": 7, "side": None}, {"model": "box", "side": "9"}, {"model": "box", "side": True},
+                                  {"model": "box", "fit": 1}, {"model": "box", "fit": "squash"}])
 def test_a_choice_of_a_model_that_the_bar_never_makes_is_a_sentence(sent):
     with pytest.raises(RunError, match="no such model"):
         analysis.look_of(sent)
@@ -125,7 +125,7 @@ def test_a_size_that_is_not_offered_is_a_sentence(models, results, photo):
 
 
 def test_the_whole_picture_is_looked_at_in_its_own_shape(models, results, photo):
-    value = analysis.analyse(str(photo), Look(whole=True), models, results)
+    value = analysis.analyse(str(photo), Look(fit="whole"), models, results)
     assert value["cols"] > value["rows"] and value["crop"] == [0, 0, value["height"], value["width"]]
 
 
@@ -211,7 +211,7 @@ def test_building_the_page_warns_of_nothing_and_can_be_done_twice(tiny, monkeypa
 def test_where_the_input_is_empty_another_model_looks_at_the_picture_that_is_shown_or_says_that_it_is_gone(models, results, scheduler, tiny):
     on, run = explore.Handlers(models, results), run_with_model(scheduler, tiny)
     key = analysis.analyse(coloured("red", 3), Look(), models, results, truth="a red thing")["key"]
-    through = gr.EventData(None, {"model": run, "side": None, "whole": False, "serial": 1, "key": key})
+    through = gr.EventData(None, {"model": run, "side": None, "fit": None, "part": None, "serial": 1, "key": key})
     look, _, value, _ = on.model(None, through)
     assert look == Look(run) and value["truth"] == "a red thing" and value["input"] is False and value["own_model"]
     assert np.asarray(results.get(value["key"]).explanation.picture).tolist() == np.asarray(results.get(key).explanation.picture).tolist()

@@ -32,11 +32,11 @@ def flip(images: Tensor, generator: torch.Generator) -> Tensor:
 
 def resized_crop(images: Tensor, least: float, most: float, generator: torch.Generator) -> Tensor:
     """Of each picture of `images` (B, C, rows, cols) a window anywhere, at the picture's size: its area is `least` to `most` times the
-    picture's, its shape up to 4:3 stretched (Szegedy et al. 2015, section 6). A window larger than the picture shows all of it, small,
-    on one plain colour. Float in the range of `images`."""
+    picture's, every factor as likely, its shape up to 4:3 stretched (after Szegedy et al. 2015, section 6). A window larger than the
+    picture shows all of it, small, on one plain colour. Float in the range of `images`."""
     B = len(images)
     area, shape, down, right = torch.rand(4, B, generator=generator)
-    area, shape = least + (most - least) * area, (4 / 3) ** (2 * shape - 1)
+    area, shape = least * (most / least) ** area, (4 / 3) ** (2 * shape - 1)
     high, wide = (area / shape).sqrt(), (area * shape).sqrt()               # of the window, in picture sides
     theta = torch.zeros(B, 2, 3)
     theta[:, 0, 0], theta[:, 1, 1] = wide, high

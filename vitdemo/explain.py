@@ -15,9 +15,11 @@ from vitdemo import attention, checkpoint, looking
 from vitdemo.attention import HeadFacts
 from vitdemo.checkpoint import Loaded
 from vitdemo.config import ViTConfig
-from vitdemo.geometry import Geometry
-from vitdemo.images import Input, open_picture, to_input
+from vitdemo.geometry import Edges, Geometry
+from vitdemo.images import PADDED, Input, open_picture, padded, to_input
 from vitdemo.model import Trace, ViT
+
+WHOLE: Edges = (0.0, 0.0, 1.0, 1.0)             # of a picture, as shares of its height and width
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Explanation:
     loaded: Loaded
     tensor: Tensor                  # (1, C, height, width), what the model got, normalised
     trace: Trace
+    lies: Edges = WHOLE             # where the original lies in `picture`, as shares of its height and width: all of it, but for margins
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -57,6 +60,14 @@ class Explanation:
     def uniform(self) -> float:
         """1/T, the weight of every token if attention made no difference."""
         return 1 / self.tokens
+
+    @property
+    def original(self) -> Image.Image:
+        """The picture without the margins that were laid around it."""
+        top, left, bottom, right = self.lies
+        height, width = self.picture.height, self.picture.width
+        edges = round(left * width), round(top * height), round(right * width), round(bottom * height)
+        return self.picture if self.lies == WHOLE else self.picture.crop(edges)
 
     def leading(self, k: int = 5) -> list[int]:
         """The numbers of the k most probable classes, the most probable first. Names may occur twice (ImageNet has two cranes), numbers not."""
@@ -131,22 +142,27 @@ class Explanation:
         return attention.reader(self.tokens, config.prefix, config.pool == "cls")
 
 
-def explain(picture: Any, model: Loaded | None = None, *, side: int | None = None, whole: bool = False) -> Explanation:
+def explain(picture: Any, model: Loaded | None = None, *, side: int | None = None, fit: str | None = None, part: Edges | None = None) -> Explanation:
     """Classify `picture` and read what the class token attends to in every head of every block.
 
     `picture` is a path, bytes, an open file or a PIL image; `model` comes from `vitdemo.load` (the model in the box where it is left
-    out). With `side` it looks at squares of so many pixels, with `whole` at the whole picture in its own shape (`vitdemo.looking`). Raises
-    PictureError for what is no usable picture, SideError for a side that is not offered. Equation numbers stand in `vitdemo.model` and
-    `vitdemo.attention`.
+    out). With `side` it looks at squares of so many pixels; `fit` says at what of the picture: "crop" is its middle, "pad" all of it on a
+    plain ground, "whole" all of it in its own shape (`vitdemo.looking`), and left out it is what the model wants; with `part`, (top, left,
+    bottom, right) as shares of its height and width, it looks at that. Raises PictureError for what is no usable picture, LookError for a
+    side, a fit or a part that there is not. Equation numbers stand in `vitdemo.model` and `vitdemo.attention`.
     """
-    loaded = looking.at(model or checkpoint.load(), side, whole)
+    loaded = looking.at(model or checkpoint.load(), side, fit, part)
     opened = open_picture(picture)
-    seen = to_input(opened, loaded.preprocessing, loaded.config.patch)
+    image, notes, lies = opened.image, opened.notes, WHOLE
+    if fit == "pad" and part is None:
+        image, lies = padded(image, loaded.preprocessing.size)
+        notes = (*notes, *[PADDED] * (lies != WHOLE))
+    seen = to_input(image, loaded.preprocessing, loaded.config.patch, part)
     with torch.inference_mode():
-        return describe(loaded, seen, loaded.model.trace(seen.tensor), picture=opened.image, notes=opened.notes)
+        return describe(loaded, seen, loaded.model.trace(seen.tensor), picture=image, notes=notes, lies=lies)
 
 
-def describe(loaded: Loaded, seen: Input, trace: Trace, *, picture: Image.Image, notes: tuple[str, ...] = ()) -> Explanation:
+def describe(loaded: Loaded, seen: Input, trace: Trace, *, picture: Image.Image, notes: tuple[str, ...] = (), lies: Edges = WHOLE) -> Explanation:
     """The `Explanation` of a pass that was already made: `trace` is what the model did with `seen`, which shows `picture`."""
     maps = attention.class_maps(trace.queries, trace.keys, prefix=loaded.config.prefix, grid=seen.geometry.grid,
                                 class_token=loaded.config.pool == "cls")
@@ -154,7 +170,7 @@ def describe(loaded: Loaded, seen: Input, trace: Trace, *, picture: Image.Image,
         classes=loaded.classes, probabilities=trace.logits.softmax(-1)[0].numpy(), lens=trace.lens.softmax(-1)[0].numpy(),
         attention=maps.patches[0].numpy(), prefix_attention=maps.prefix[0].numpy(),
         picture=picture, seen=seen.seen, geometry=seen.geometry, notes=notes,
-        reader=reader_name(loaded.config), model=loaded.name, loaded=loaded, tensor=seen.tensor, trace=trace,
+        reader=reader_name(loaded.config), model=loaded.name, loaded=loaded, tensor=seen.tensor, trace=trace, lies=lies,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vitdemo import figures, loading, takehome
+from vitdemo import figures, loading, looking, takehome
 from vitdemo.explain import Explanation, explain
 from vitdemo.report import report
 
@@ -17,11 +17,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--checkpoint", help="a published model's name, a file, a folder or user/repo (default: the model in the box)")
     parser.add_argument("--heads", type=int, help="attention heads, where the checkpoint does not say")
     parser.add_argument("--side", type=int, help="pixels a side of the square it looks at (default: the model's own)")
-    parser.add_argument("--whole", action="store_true", help="look at the whole picture at its own shape")
+    parser.add_argument("--fit", choices=looking.FITS, help="look at the picture's middle, at all of it on a plain ground, or at all of it in its own shape")
+    parser.add_argument("--part", type=float, nargs=4, metavar=("TOP", "LEFT", "BOTTOM", "RIGHT"), help="look at a part of the picture, in shares of its height and width")
     parser.add_argument("--class", dest="klass", help="name or number of the class whose relevance is drawn (default: the most probable one)")
     args = parser.parse_args(arguments)
     try:
-        result = explain(args.photo, loading.at_a_terminal(args.checkpoint, args.heads), side=args.side, whole=args.whole)
+        result = explain(args.photo, loading.at_a_terminal(args.checkpoint, args.heads), side=args.side, fit=args.fit, part=args.part)
         wanted = int(args.klass) if args.klass and args.klass.isdecimal() and args.klass not in result.classes else args.klass
         klass = result.class_index(result.leading(1)[0] if wanted is None else wanted) if result.classes or wanted is not None else None
         args.out.mkdir(parents=True, exist_ok=True)

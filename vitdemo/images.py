@@ -6,6 +6,7 @@ read before anything is decoded, everything a file may carry (turning, colour pr
 
 import io
 import os
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ MAX_SCANS = 200                                 # of a progressive JPEG (real on
 SLOW_PIXELS = 2_000_000                         # of the rare files that Pillow decodes in Python: some seconds
 MAX_BYTES = 256 * 2**20
 THINNEST = 200                                  # a longer side may be so many times the shorter one
+PADDED = "All of it is seen, on a ground in the colour of its edge."
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
 
 TURNS = dict(zip(range(2, 9), map(Image.Transpose, (0, 3, 1, 5, 4, 6, 2))))    # EXIF orientation -> what makes the stored pixels upright
@@ -66,12 +68,14 @@ def open_picture(source: Any, *, max_pixels: int | None = None, enough: int = 0)
         raise PictureError("the picture is broken or incomplete: save or download it again") from error
 
 
-def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, Edges]:
-    """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: by `fit` a centred one of
-    the input's shape, or all of it; resized with antialiasing. A picture that already is such an input stays as it is."""
+def see(image: Image.Image, preprocessing: Preprocessing, part: Edges | None = None) -> tuple[Image.Image, Edges]:
+    """The pixels a model gets of a picture (mode L or RGB, by `channels`), and the edges of the part they show: `part`, where one is given,
+    or by `fit` a centred one of the input's shape, or all of it; resized with antialiasing. A picture that already is such an input stays
+    as it is."""
     (rows, cols), height, width = preprocessing.size, image.height, image.width
     crop = preprocessing.fit == "crop"
-    part = centred((height, width), (rows, cols), preprocessing.crop_fraction) if crop else (0, 0, height, width)
+    if part is None:
+        part = centred((height, width), (rows, cols), preprocessing.crop_fraction) if crop else (0, 0, height, width)
     mode = "L" if preprocessing.channels == 1 else "RGB"
     if image.mode != mode:
         image = image.convert(mode)
@@ -82,15 +86,39 @@ def see(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, 
     return image, part
 
 
-def to_input(picture: Picture | Image.Image, preprocessing: Preprocessing, patch: tuple[int, int]) -> Input:
+def to_input(picture: Picture | Image.Image, preprocessing: Preprocessing, patch: tuple[int, int], part: Edges | None = None) -> Input:
     """An opened picture as the input of a model with patches of `patch` (rows, cols) pixels; where the whole picture is to be seen, an
-    input of its shape."""
+    input of its shape. Of a `part`, (top, left, bottom, right) as shares of its height and width, nothing else is seen."""
     image = picture.image if isinstance(picture, Picture) else picture
-    if preprocessing.fit == "whole":
+    if part is not None:
+        part = _pixels(part, image)
+    elif preprocessing.fit == "whole":
         preprocessing = preprocessing.with_(size=whole_size((image.height, image.width), preprocessing.size, patch))
-    seen, crop = see(image, preprocessing)
+    seen, crop = see(image, preprocessing, part)
     pixels = torch.from_numpy(np.array(seen).reshape(*preprocessing.size, preprocessing.channels)).permute(2, 0, 1)[None]
     return Input(normalise(pixels, preprocessing), seen, Geometry((image.height, image.width), crop, preprocessing.size, patch))
+
+
+def padded(image: Image.Image, shape: tuple[int, int]) -> tuple[Image.Image, Edges]:
+    """All of a picture in the middle of a plain ground that has the `shape` (rows to cols) of an input, in the colour that is most usual at
+    the picture's own edge (the median); and where the picture lies on it, as shares of its height and width."""
+    rows, cols = shape
+    height, width = max(image.height, ceil(image.width * rows / cols)), max(image.width, ceil(image.height * cols / rows))
+    if (height, width) == (image.height, image.width):
+        return image, (0.0, 0.0, 1.0, 1.0)
+    pixels = np.asarray(image).reshape(image.height, image.width, -1)
+    rim = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    ground = Image.new(image.mode, (width, height), tuple(int(value) for value in np.median(rim, axis=0)))
+    top, left = (height - image.height) // 2, (width - image.width) // 2
+    ground.paste(image, (left, top))
+    return ground, (top / height, left / width, (top + image.height) / height, (left + image.width) / width)
+
+
+def _pixels(part: Edges, image: Image.Image) -> Edges:
+    """A part given in shares of a picture's sides, in its pixels; at least one each way."""
+    top, left, bottom, right = (share * side for share, side in zip(part, (image.height, image.width) * 2, strict=True))
+    top, left = min(top, image.height - 1), min(left, image.width - 1)
+    return top, left, max(bottom, top + 1), max(right, left + 1)
 
 
 def normalise(images: Tensor, preprocessing: Preprocessing) -> Tensor:

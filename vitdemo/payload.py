@@ -77,6 +77,13 @@ def in_view(picture: Image.Image, geometry: Geometry, longest: int = LONGEST_SID
     return shown, [(edge - start) * scale[i % 2] for i, (edge, start) in enumerate(zip(geometry.crop, (first_row, first_col) * 2, strict=True))]
 
 
+def whole_picture(explanation: Explanation, longest: int = LONGEST_SIDE) -> dict[str, Any]:
+    """All of the picture that was looked at, without margins, at most `longest` pixels a side."""
+    shown = explanation.original.copy()
+    shown.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    return {"picture": data_url(shown, "JPEG"), "height": shown.height, "width": shown.width}
+
+
 def data_url(image: Image.Image, kind: str) -> str:
     """A picture as text that an <img> can show."""
     buffer = io.BytesIO()

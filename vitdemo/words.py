@@ -518,6 +518,7 @@ FRONT: dict[str, dict[str, object]] = {
         "link_opening": "Opening the linked view …",
         "link_no_picture": "This picture stays with you: the link opens the example cat instead.",
         "link_no_model": "This model stays with you: the link opens the model in the box.",
+        "link_no_part": "The part of the picture that was chosen stays here: the link looks at its middle.",
         "link_no_beside": "What stands beside the picture stays here.",
         # keys, and ways for those who use nothing else
         "keys": "Keys",
@@ -1114,8 +1115,16 @@ FRONT: dict[str, dict[str, object]] = {
         "looks_at": "It looks at",
         "side_px": "{side} × {side} px",
         "side_px_own": "{side} × {side} px, its own",
-        "whole_picture": "the whole picture",
-        "whole_picture_title": "At its own shape, instead of a square out of its middle",
+        "of_the_picture": "Of the picture",
+        "fits": {"crop": "its middle", "pad": "all of it, on a plain ground", "whole": "all of it, in its own shape", "squash": "all of it, squeezed",
+                 "part": "a part you choose"},
+        # a part of the picture
+        "part_keys": ("The part of your picture that the model looks at: drag it, or move it with the arrow keys and change its size with plus "
+                      "and minus"),
+        "part_size": "Size of the part",
+        "part_hint": "Drag the frame or one of its corners; letting go looks again.",
+        "part_small": "{cols} × {rows} pixels: all that the model gets of it.",
+        "part_small_said": "The part at {cols} × {rows} pixels",
         "how_much": "How much has arrived",
         "about_model": "About this model",
         "back_to_box": "Back to the model in the box",

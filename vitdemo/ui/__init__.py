@@ -79,7 +79,7 @@ def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tab
         explored = gr.Tabs(selected="explore")
         try:
             asked = event._data if isinstance(event._data, dict) else {}
-            look = look_of({"model": asked.get("run"), "side": None, "whole": False})
+            look = look_of({"model": asked.get("run")})
             models.get(look.model)
         except RunError as error:
             return gr.skip(), gr.skip(), explored, viewer.message(str(error), failed=True)

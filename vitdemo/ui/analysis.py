@@ -10,6 +10,7 @@ from PIL import Image
 from vitdemo import data, looking, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.film import pixels
+from vitdemo.geometry import Edges
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
@@ -27,7 +28,8 @@ class Look(NamedTuple):
 
     model: str = BOX                # an id that `Models` knows
     side: int | None = None         # of the square the model gets, in pixels; None is the model's own
-    whole: bool = False             # the whole picture at its own shape, instead of its centre
+    fit: str | None = None          # what of a picture it gets, one of `looking.FITS`; None is the model's own
+    part: Edges | None = None       # or a part of one picture, in shares of its height and width
 
 
 def examples() -> list[tuple[str, str]]:
@@ -37,20 +39,22 @@ def examples() -> list[tuple[str, str]]:
 
 
 def through(look: Look, models: Models) -> Loaded:
-    """The model that a visitor looks through, prepared as they want it. Raises RunError or ValueError with a sentence."""
-    return looking.at(models.get(look.model), look.side, look.whole)
+    """The model that a visitor looks through, prepared as they want it. Raises RunError or LookError with a sentence."""
+    return looking.at(models.get(look.model), look.side, look.fit, look.part)
 
 
 def analyse(picture: str | Image.Image, look: Look, models: Models, results: Results, *, truth: str = "", stays: bool = False) -> dict[str, Any]:
     """The viewer's value for one picture: an answer, kept in `results` for what is asked about it later, or one sentence about why there
     is none."""
     try:
-        loaded = through(look, models)
-        key = results.keep(models.explain(picture, loaded), stays=stays, truth=truth)
+        loaded = models.get(look.model)
+        result = models.explain(picture, loaded, side=look.side, fit=look.fit, part=look.part)
+        key = results.keep(result, stays=stays, truth=truth, part=look.part)
         value = payload(results.get(key).explanation, key=key, about=models.describe(look.model, loaded), truth=truth)
         named = links.names(picture, look.model)
-        return {**value, "own_model": look.model != BOX, "link": {**named, "size": look.side, "whole": look.whole}}
-    except (PictureError, RunError, looking.SideError) as error:
+        return {**value, "own_model": look.model != BOX, "link": {**named, "size": look.side, "fit": look.fit, "part": bool(look.part)},
+                "look": [look.model, look.side, look.fit, look.part]}
+    except (PictureError, RunError, looking.LookError) as error:
         return viewer.message(str(error), failed=True)
     except Exception:
         return viewer.message(fields.unexpected(log, "analysis", words.UNEXPECTED), failed=True)
@@ -83,10 +87,16 @@ def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str
 
 def look_of(data: Any) -> Look:
     """What the model bar says was chosen, checked. Raises RunError for what it never says."""
-    model, side, whole = (data.get(name) for name in ("model", "side", "whole")) if isinstance(data, dict) else (None, None, None)
-    if not isinstance(model, str) or not (side is None or type(side) is int) or not isinstance(whole, bool):
+    asked = {name: data.get(name) for name in Look._fields} if isinstance(data, dict) else {}
+    if not isinstance(asked.get("model"), str) or not (asked["side"] is None or type(asked["side"]) is int):
         raise RunError(words.NO_SUCH_MODEL)
-    return Look(model, side, whole)
+    try:
+        part = None if asked["part"] is None else looking.edges(asked["part"])
+    except looking.LookError as error:
+        raise RunError(fields.sentence(str(error))) from None
+    if asked["fit"] not in (None, *looking.FITS):
+        raise RunError(words.NO_SUCH_MODEL)
+    return Look(asked["model"], asked["side"], asked["fit"], part)
 
 
 def look_for(link: links.Link, models: Models) -> tuple[Look, str]:
@@ -100,7 +110,7 @@ def look_for(link: links.Link, models: Models) -> tuple[Look, str]:
     except RunError:
         return Look(), ""
     _, *others = looking.sides(loaded) or (None,)
-    return Look(model, link.size if link.size in others else None, bool(link.whole)), ""
+    return Look(model, link.size if link.size in others else None, link.fit), ""
 
 
 def test_picture(source: str) -> tuple[Image.Image, str]:

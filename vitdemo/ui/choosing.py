@@ -86,7 +86,8 @@ class Choosing:
         """What the bar shows of a model that is chosen: its name, what is known of it, and the sizes it can look at."""
         loaded = self._models.get(model)
         return {"model": model, "title": self._title(model, loaded), "line": self._models.describe(model, loaded), "facts": facts(loaded),
-                "sides": list(looking.sides(loaded)), "side": loaded.preprocessing.size[0], "square": square(loaded)}
+                "sides": list(looking.sides(loaded)), "side": loaded.preprocessing.size[0], "square": square(loaded),
+                "shape": loaded.preprocessing.size[0] / loaded.preprocessing.size[1], "fit": loaded.preprocessing.fit}
 
     def _title(self, model: str, loaded: Loaded) -> str:
         if model == BOX:

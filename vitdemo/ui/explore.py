@@ -57,7 +57,7 @@ class Handlers:
             kept = self._results.get(key) if isinstance(key, str) and key else None
         except Gone:
             return viewer.message(words.NOT_HELD)
-        return {**self._analysed(kept.explanation.picture, look, truth=kept.truth), "input": False} if kept else viewer.message()
+        return {**self._analysed(kept.explanation.original, look, truth=kept.truth), "input": False} if kept else viewer.message()
 
     def beside_box(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: that model on the picture, beside the model in the box."""
@@ -72,12 +72,13 @@ class Handlers:
             has_tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
         except RunError as error:
             return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
-        return look, has_tests, self.again(path, look) if path else self.same(event._data.get("key"), look), echo
+        value = self.again(path, look) if path else self.same(event._data.get("key"), look)
+        return look._replace(part=None), has_tests, value, echo              # the next picture has other parts
 
     def link(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the address asks for, `opens` where the server has something to do for it; the picture and the model are always named."""
         asked = links.asked(request, self._models)
-        opens = bool(asked.opens) or asked.example not in (None, OPENING) or asked.model not in (None, BOX) or bool(asked.size or asked.whole)
+        opens = bool(asked.opens) or asked.example not in (None, OPENING) or asked.model not in (None, BOX) or bool(asked.size or asked.fit)
         return {"model": BOX, "example": OPENING, **asked.to_json(), "opens": opens}
 
     def linked(self, event: gr.EventData) -> tuple[Any, ...]:
@@ -100,7 +101,7 @@ class Handlers:
         except ValueError:                                                  # that model is no longer here
             look, told = Look(), Look()._asdict()
         example = links.examples().get(str(asked.get("example")))
-        return example and str(example), look, self._analysed(str(example), look) if example else gr.skip(), told
+        return example and str(example), look._replace(part=None), self._analysed(str(example), look) if example else gr.skip(), told
 
     def example(self, event: gr.SelectData) -> tuple[Any, Any]:
         """-> picture, viewer: the example that was chosen; the viewer stays as it is."""
@@ -130,6 +131,9 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     def link(request: dict[str, Any]) -> dict[str, Any]:
         return on.link(request)
 
+    def entire(request: dict[str, Any]) -> dict[str, Any]:
+        return questions.ask({"question": "picture", "key": request.get("key") if isinstance(request, dict) else None})
+
     look = gr.State(Look())
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
@@ -140,7 +144,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
                                  object_fit="cover", elem_id="vd-examples")
             random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
-            bar = ModelView(ask=ask_models, elem_id="vd-model")
+            bar = ModelView(ask=ask_models, entire=entire, elem_id="vd-model")
             view = Viewer(on.first, ask=ask, link=link, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
 
     changed = picture.change(on.picture, [picture, look], view, show_progress="minimal", api_visibility="private", **INFER)

@@ -41,7 +41,7 @@ def traced(model: ViT, images: Tensor) -> Trace:
     return Elsewhere(model, "cuda" if torch.cuda.is_available() else "cpu").trace(images)
 
 
-def explainer(owner: Settings) -> Callable[[Any, Loaded], Explanation]:
+def explainer(owner: Settings) -> Callable[..., Explanation]:
     """`explain`, with large models on the lent GPU where there is one. Called while the page is built: ZeroGPU wants to know by then."""
     if not owner.zero_gpu:
         return explain
@@ -56,10 +56,10 @@ def explainer(owner: Settings) -> Callable[[Any, Loaded], Explanation]:
             log.info("no GPU was lent", exc_info=True)
             return model.trace(images)
 
-    def on_a_loan(picture: Any, loaded: Loaded) -> Explanation:
+    def on_a_loan(picture: Any, loaded: Loaded, **how: Any) -> Explanation:
         if loaded.bytes < LARGE or LocalContext.request.get(None) is None:  # nobody asks while the page is built
-            return explain(picture, loaded)
-        result = explain(picture, replace(loaded, model=Lent(loaded.model, trace)))
-        return replace(result, loaded=loaded)
+            return explain(picture, loaded, **how)
+        result = explain(picture, replace(loaded, model=Lent(loaded.model, trace)), **how)
+        return replace(result, loaded=replace(result.loaded, model=loaded.model))
 
     return on_a_loan

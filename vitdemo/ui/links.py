@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from vitdemo.features import PARTS
 from vitdemo.front import COLOURS
+from vitdemo.looking import FITS
 from vitdemo.ui.fields import FEATURES, FUSIONS, KINDS
 from vitdemo.ui.models import BOX, EXAMPLES, RECORDED, ZOO, Models
 from vitdemo.ui.reach import MINE
@@ -35,7 +36,7 @@ class Link:
     example: str | None = None      # an example picture by its name
     model: str | None = None        # an id that `Models` knows and that may stand in a link
     size: int | None = None         # of the square the model gets, in pixels
-    whole: bool | None = None       # the whole picture at its own shape
+    fit: str | None = None          # what of the picture it gets, one of `looking.FITS`
     tab: str | None = None
     kind: str | None = None         # of map, spaces written as hyphens
     layer: int | None = None
@@ -103,7 +104,7 @@ def _head(text: str) -> int | str | None:
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "size": _whole(1, 9999), "whole": _switch, "tab": _among(*TABS), "kind": _among(*(kind.replace(" ", "-") for kind in KINDS + FEATURES)),
+    "size": _whole(1, 9999), "fit": _among(*FITS), "tab": _among(*TABS), "kind": _among(*(kind.replace(" ", "-") for kind in KINDS + FEATURES)),
     "layer": _whole(1, 999), "head": _head, "token": lambda text: text if TOKEN.fullmatch(text) else None,
     "direction": _among("reads", "read-by"), "fusion": _among(*FUSIONS), "discard": _whole(0, 95), "class": _name, "second": _name,
     "patches": _among(*PARTS), "opacity": _whole(0, 100), "colours": _among(*COLOURS), "grid": _switch, "own": _switch, "stretch": _switch,

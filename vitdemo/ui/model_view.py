@@ -1,8 +1,8 @@
-"""The model bar of the Explore tab: which model looks, at how many pixels, at the whole picture or its centre.
+"""The model bar of the Explore tab: which model looks, at how many pixels, and at what of the picture: its middle, all of it, a part.
 
-It draws everything from what `ask` answers (`vitdemo.ui.choosing`); what a person chose it tells the rest of the page as the event `select` with
-the data {"model": id, "side": pixels or null, "whole": true or false, "serial": number}, one at a time: the value {"echo": number} says that it was
-heard. Else its value is what another tab chose, in the same form. A server that was started anew hears of it as the event `restart`, with the name
+It draws everything from what `ask` answers (`vitdemo.ui.choosing`), and the picture that a part is chosen of from what `entire` answers to the key
+of a result; what a person chose it tells the rest of the page as the event `select` with the data {"model": id, "side": pixels or null, "fit": name or
+null, "part": edges or null, "serial": number}, one at a time: the value {"echo": number} says that it was heard. Else its value is what another tab chose, in the same form. A server that was started anew hears of it as the event `restart`, with the name
 of the "example" that is shown, if it is one.
 """
 
@@ -18,9 +18,9 @@ from vitdemo.ui import fields
 class ModelView(gr.HTML):
     """Shows the model bar; text arrives as text nodes, never as markup."""
 
-    def __init__(self, *, ask: Callable[[dict[str, Any]], dict[str, Any]], **settings: Any):
+    def __init__(self, *, ask: Callable[[dict[str, Any]], dict[str, Any]], entire: Callable[[dict[str, Any]], dict[str, Any]], **settings: Any):
         super().__init__(None, html_template=front.page(front.MODEL), css_template=front.style(front.MODEL), js_on_load=front.script(front.MODEL),
-                         server_functions=[fields.answering(ask)], apply_default_css=False, **settings)
+                         server_functions=[fields.answering(ask), fields.answering(entire)], apply_default_css=False, **settings)
 
     def api_info(self) -> dict[str, Any]:
         return {"type": "object"}

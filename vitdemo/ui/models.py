@@ -56,9 +56,9 @@ class Models:
                 raise
             return self.get(model_id)                                       # a run that is going on wrote better weights meanwhile
 
-    def explain(self, picture: Any, loaded: Loaded) -> Explanation:
+    def explain(self, picture: Any, loaded: Loaded, **how: Any) -> Explanation:
         """`vitdemo.explain.explain`, on a GPU where one is lent for it."""
-        return self._explain(picture, loaded)
+        return self._explain(picture, loaded, **how)
 
     def listed(self) -> tuple[zoo.Entry, ...]:
         """The published models that may be asked for here."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from vitdemo import answers, faithfulness, features, front, takehome, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation, explain, untrained
-from vitdemo.payload import payload
+from vitdemo.payload import payload, whole_picture
 from vitdemo.surgery import Surgery
 from vitdemo.ui import fields, operated, stock, testing
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence
@@ -45,7 +45,8 @@ class Questions:
         self._quick = threading.BoundedSemaphore(4)
         self._slots = Slots(working=2, waiting=4, patience=10)
         self._heavy = Slots(working=1, waiting=2, patience=10)              # for what takes seconds; with the others half of the page's threads
-        self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity}
+        self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity,
+                       "picture": self._picture}
         self._long = {"relevance": self._relevance, "colours": self._colours, "norms": self._norms, "embedding": self._embedding,
                       "twin": self._twin, "box": self._boxed, "surgery": self._surgery, "take": self._take}
         self._in_slices = {"occlusion": self._occlusion, "test": self._test, "rank": self._rank}
@@ -87,6 +88,10 @@ class Questions:
 
     def _facts(self, kept: Kept, request: Request) -> Answer:
         return answers.facts(kept.explanation)
+
+    def _picture(self, kept: Kept, request: Request) -> Answer:
+        """All of the picture, as it was before margins were laid around it, and the part of it that was looked at, where one was chosen."""
+        return {**whole_picture(kept.explanation), "part": kept.part}
 
     def _similarity(self, kept: Kept, request: Request) -> Answer:
         token = fields.token(request, kept.explanation)
@@ -131,7 +136,7 @@ class Questions:
     def _boxed(self, kept: Kept, request: Request) -> Answer:
         """The same picture through the model in the box, prepared as that one wants it."""
         def make() -> Offspring:
-            return Offspring(self._results.keep(explain(kept.explanation.picture, self._box)), {})
+            return Offspring(self._results.keep(explain(kept.explanation.picture, self._box, part=kept.part)), {})
 
         return self._child(kept, "box", make, about=describe_box(self._box))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vitdemo.checkpoint import Loaded
 from vitdemo.explain import Explanation
-from vitdemo.geometry import Geometry
+from vitdemo.geometry import Edges, Geometry
 from vitdemo.runs import RunError
 from vitdemo.ui.stock import Origin, Recalled, Stock
 
@@ -38,6 +38,7 @@ class Kept:
     size: int                                   # in bytes
     stays: bool = False                         # never makes room: it is on the page from the start, for everybody
     truth: str = ""                             # what the picture is known to show
+    part: Edges | None = None                   # of the picture, in shares of its sides, where a person chose it
     turn: threading.Lock = field(default_factory=threading.Lock)
     _remembered: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,11 +82,11 @@ class Results:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Kept] = OrderedDict()
 
-    def keep(self, explanation: Explanation, *, stays: bool = False, truth: str = "") -> str:
+    def keep(self, explanation: Explanation, *, stays: bool = False, truth: str = "", part: Edges | None = None) -> str:
         """Keep a compact copy of `explanation`; the key to ask for it. The newest one is kept whatever its size, one that `stays` for
         good."""
         smaller = compact(replace(explanation, loaded=self._released(explanation.loaded)))
-        entry, key = Kept(smaller, size_of(smaller), stays, truth), secrets.token_urlsafe(16)
+        entry, key = Kept(smaller, size_of(smaller), stays, truth, part), secrets.token_urlsafe(16)
         with self._lock:
             self._kept[key] = entry
             self._bytes += entry.size

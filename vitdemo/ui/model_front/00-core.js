@@ -6,7 +6,8 @@ const look = { opacity: 65, colours: "cividis" };                        // the 
 const who = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");   // this page, while it waits
 
 let offer = null;                                                         // the models there are, as the server last said
-let chosen = { model: "box", side: null, whole: false };                  // what looks now
+const OWN = { side: null, fit: null, part: null };                        // as the model looks when nobody says otherwise
+let chosen = { model: "box", ...OWN };                                    // what looks now
 let about = null;                                                         // what the server says of that model
 let waiting = null;                                                       // the model that is on its way, and how often it has been asked for
 

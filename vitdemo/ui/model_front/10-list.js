@@ -49,6 +49,15 @@ function describe(line, facts) {
   $("about").querySelector("dl").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", { text: name }), make("dd", { text: value })]));
 }
 
+// What it can get of a picture: as its own way says, or otherwise; null is its own way, "part" a part that a person chooses.
+const FITS = ["crop", "pad", "whole"];
+
+function fillFits() {
+  const option = (value, name) => make("option", { value, text: WORDS.fits[name] });
+  $("fits").replaceChildren(option("", about.fit), ...FITS.filter((fit) => fit !== about.fit).map((fit) => option(fit, fit)), option("part", "part"));
+  $("fits").value = framing.open ? "part" : chosen.fit ?? "";
+}
+
 // The sizes that the chosen model can look at.
 function fillSides() {
   const { sides, side, square } = about;
@@ -56,6 +65,6 @@ function fillSides() {
     { value: one, text: phrase(one === side ? WORDS.side_px_own : WORDS.side_px, { side: one }) })));
   $("sides").value = chosen.side ?? side;
   $("sides").closest("label").hidden = !square || sides.length < 2;
-  $("whole").checked = chosen.whole;
+  fillFits();
   $("back").hidden = chosen.model === "box";
 }

@@ -29,10 +29,12 @@ function failed(sentence, again) {
 
 // It is there: the page is told, and looks through it.
 function arrived(answer) {
-  const entry = listedAs(answer.model), same = chosen.model === answer.model;
+  const entry = listedAs(answer.model), same = chosen.model === answer.model, like = about?.shape === answer.shape;
   if (entry) entry.here = true;
   about = answer;
-  chosen = { model: answer.model, side: same ? chosen.side : null, whole: same && chosen.whole };
+  before = chosen;
+  chosen = { ...(same ? chosen : OWN), model: answer.model, part: like ? chosen.part : null };
+  if (!like) framing.close();
   waiting = null;
   tell("");
   showChosen();
@@ -46,15 +48,38 @@ let serial = 0, told = null, patience = 0;
 function lookThrough() {
   if (told) return;
   told = { ...chosen, serial: ++serial };
-  trigger("select", { ...told, key: document.querySelector(".vd[data-key]")?.dataset.key ?? "" });
+  trigger("select", { ...told, key: shownNow().key ?? "" });
   patience = setTimeout(seen, 30000);                                     // no answer ever came: the network was gone
 }
 
 function seen() {
   clearTimeout(patience);
-  const { model, side, whole } = told;
+  const heard = told;
   told = null;
-  if (model !== chosen.model || side !== chosen.side || whole !== chosen.whole) lookThrough();
+  if (!alike(heard, chosen)) lookThrough();
+}
+
+const alike = (one, two) => Object.keys(chosen).every((name) => JSON.stringify(one[name]) === JSON.stringify(two[name]));
+
+// What the viewer shows: its key, and how that was looked at.
+function shownNow() {
+  const { key, look } = document.querySelector(".vd[data-key]")?.dataset ?? {}, [model, side, fit, part] = JSON.parse(look ?? "null") ?? [];
+  return { key, model, side, fit, part };
+}
+
+// Another answer is shown. One that was on its way while something else was chosen here is by the way before that: then once more.
+let before = null;
+function answered() {
+  if (!root.isConnected) return;
+  if (framing.open) framing.renew();
+  const shown = shownNow();
+  if (!told && before && shown.key && alike(shown, before) && !alike(shown, chosen)) lookThrough();
+}
+
+async function watchViewer() {
+  let view;
+  while (!(view = document.querySelector(".vd"))) await pause(100);
+  new MutationObserver(answered).observe(view, { attributes: true, attributeFilter: ["data-key"] });
 }
 
 function showChosen() {

@@ -15,11 +15,13 @@ root.addEventListener("keydown", (event) => {
   $("models").focus();
 });
 $("sides").addEventListener("change", (event) => change({ side: Number(event.target.value) === about.side ? null : Number(event.target.value) }));
-$("whole").addEventListener("change", (event) => change({ whole: event.target.checked }));
+$("fits").addEventListener("change", (event) => event.target.value === "part" ? framing.begin() : (framing.close(), change({ fit: event.target.value || null, part: null })));
+bindFrame();
 $("back").addEventListener("click", () => want("box"));
 
 function change(changes) {
-  Object.assign(chosen, changes);
+  before = chosen;
+  chosen = { ...chosen, ...changes };
   lookThrough();
 }
 
@@ -31,7 +33,9 @@ async function follow(value) {
   if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
   const mark = ++following;
-  chosen = { side: null, whole: false, ...value };
+  before = null;
+  chosen = { ...OWN, ...value };
+  framing.close();
   try {
     let answer = await ask({ question: "want", model: chosen.model, who });
     for (let turn = 1; answer.state !== "ready" && turn < 60; turn++) { await pause(EVERY); answer = await ask({ question: "want", model: chosen.model, who }); }
@@ -57,4 +61,5 @@ async function begin() {
 }
 
 watch("value", () => follow(props.value));
+watchViewer();
 begin();

@@ -1,6 +1,6 @@
 // A link that opens a prepared state. The server reads the address (vitdemo.ui.links); what only the browser knows is checked here. The
 // address stays as it is, so that a reload opens the same again.
-const LINKED = ["example", "model", "size", "whole", "tab", "kind", "layer", "head", "token", "direction", "fusion", "discard", "class", "second", "patches",
+const LINKED = ["example", "model", "size", "fit", "tab", "kind", "layer", "head", "token", "direction", "fusion", "discard", "class", "second", "patches",
   "opacity", "colours", "grid", "own", "stretch", "compare", "flicker", "open", "run", "look", "picture"];
 const PATIENCE = 20000;
 let linked = null;         // what the address asked for, until it is shown
@@ -91,9 +91,9 @@ function applyBeside({ compare, flicker }) {
 
 // The other way: what is shown now, in a link's parts. What is as the page begins anyway is left out, layer and head never.
 function partsNow() {
-  const { kind } = view, { example, model, size, whole } = result.link ?? {}, of = (...kinds) => kinds.includes(kind), klass = (k) => k === null ? "" : className(result, k);
+  const { kind } = view, { example, model, size, fit } = result.link ?? {}, of = (...kinds) => kinds.includes(kind), klass = (k) => k === null ? "" : className(result, k);
   return [
-    ["example", example], ["model", model === "box" ? "" : model], ...(model ? [["size", size], ["whole", whole]] : []), ["kind", of("attention") ? "" : kind.replace(" ", "-")],
+    ["example", example], ["model", model === "box" ? "" : model], ...(model ? [["size", size], ["fit", fit]] : []), ["kind", of("attention") ? "" : kind.replace(" ", "-")],
     ["layer", of("attention", "rollout", "norms") && view.layer + 1], ["head", of("attention") && (typeof view.head === "number" ? view.head + 1 : view.head)],
     ["token", OF_A_TOKEN.includes(kind) && view.token !== result.first && nameOf(view.token)], ["direction", of("attention") && view.direction === "read_by" && "read-by"],
     ["fusion", of("rollout") && view.fusion !== "mean" && view.fusion], ["discard", of("rollout") && view.discard > 0 && Math.round(100 * view.discard)],
@@ -107,6 +107,7 @@ function leftBehind() {
   const { example, model } = result.link ?? {};
   return [example ? "" : WORDS.link_no_picture,
     model ? "" : WORDS.link_no_model,
+    result.link?.part ? WORDS.link_no_part : "",
     ["pinned", "surgery"].includes(other.kind) ? WORDS.link_no_beside : ""].filter(Boolean);
 }
 

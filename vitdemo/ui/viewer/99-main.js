@@ -28,6 +28,7 @@ async function show(value) {
   $("message").textContent = "";
   $("body").hidden = false;
   root.dataset.state = "shown";
+  root.dataset.look = JSON.stringify(value.look ?? null);                  // before the key, whose change the model bar waits for
   root.dataset.key = value.key;                                            // for the model bar, which asks for the same picture through another model
   fillControls();
   fillWall();
@@ -35,8 +36,8 @@ async function show(value) {
   renewCompare();
   change({});
   applyLink();
-  const top = root.getBoundingClientRect().top;
-  if (again && (top < -200 || top > window.innerHeight - 200)) root.scrollIntoView({ block: "start" });     // a phone: the answer is elsewhere on the page
+  const top = root.getBoundingClientRect().top, framing = document.querySelector(".vm[data-framing]");
+  if (again && !framing && (top < -200 || top > window.innerHeight - 200)) root.scrollIntoView({ block: "start" });     // a phone: the answer is elsewhere on the page
 }
 
 buildStage();
