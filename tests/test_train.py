@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from vitdemo import augment, data, train
+from vitdemo import model as vit
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
 from vitdemo.data import Split
@@ -244,7 +245,7 @@ def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):
 def test_a_step_learns_the_same_whichever_way_attention_is_computed(side, monkeypatch):
     inputs, labels, found = torch.randn(6, 3, side, side, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2] * 2), []
     for few in (0, 64):
-        monkeypatch.setattr(train, "FEW_TOKENS", few)
+        monkeypatch.setattr(vit, "FEW_TOKENS", few)
         model = fresh()
         loss = train.learn(train.State(model, TrainConfig(steps=9, zero_head=False, precision="float32")), model, inputs, labels, 0.5)
         found.append((loss, torch.cat([p.grad.flatten() for p in model.parameters()])))
@@ -252,16 +253,29 @@ def test_a_step_learns_the_same_whichever_way_attention_is_computed(side, monkey
     assert one == pytest.approx(other, abs=1e-5) and gradients.norm() > 0.1 and torch.allclose(gradients, others, atol=1e-5)
 
 
-def test_bfloat16_and_the_unfused_way_are_taken_where_they_are_quick(monkeypatch):
-    def way(device: str, side: int, precision: str = "auto") -> tuple[bool, bool]:
+def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
+    def way(device: str, side: int, precision: str = "auto") -> bool:
         with train.computing(torch.device(device), (side, side), (4, 4), precision):
-            return torch.is_autocast_enabled(device), not torch.backends.cuda.flash_sdp_enabled()
+            return torch.is_autocast_enabled(device)
 
     for quick in (True, False):
         monkeypatch.setattr(train, "quick_at_bfloat16", lambda quick=quick: quick)
-        assert way("cpu", 32) == (quick, True) and way("cpu", 32, "float32") == (False, True)
-        assert way("cpu", 64) == (False, False)
-    assert not torch.is_autocast_enabled("cpu") and torch.backends.cuda.flash_sdp_enabled()
+        assert way("cpu", 32) == quick and not way("cpu", 32, "float32") and not way("cpu", 64)
+    assert not torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_while_learning_from_few_tokens(dtype, monkeypatch):
+    fused, called = torch.nn.functional.scaled_dot_product_attention, []
+    monkeypatch.setattr(vit.F, "scaled_dot_product_attention", lambda *qkv: called.append(1) or fused(*qkv))
+    for tokens, learning in ((5, True), (vit.FEW_TOKENS, True), (vit.FEW_TOKENS + 1, True), (5, False)):
+        generator = torch.Generator().manual_seed(tokens)
+        q, k, v = (torch.randn(2, 3, tokens, 8, generator=generator).to(dtype).requires_grad_(learning) for _ in range(3))
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            found = vit.attend(q, k, v)
+        assert found.dtype == dtype and bool(called) == (tokens > vit.FEW_TOKENS or not learning)
+        assert torch.allclose(found.float(), fused(*(t.detach().float() for t in (q, k, v))), atol=1e-5 if dtype == torch.float32 else 3e-2)
+        called.clear()
 
 
 def test_a_run_in_bfloat16_keeps_its_weights_and_its_loss_in_float32_and_learns(monkeypatch):

@@ -2,9 +2,9 @@
 
     B images · C channels · P patch side · N patches · T tokens (prefix + N) · D width · H heads · d = D/H · L blocks · K classes
 
-Parameters are named as in timm and DINO, so their state dicts load without renaming. The model always attends with PyTorch's
-fused `scaled_dot_product_attention`, which never forms the T x T weights. Each block hands its queries and keys back beside its
-output; `trace` keeps them, and `vitdemo.attention` turns them into weights for whoever wants to look. Nothing is stored on a
+Parameters are named as in timm and DINO, so their state dicts load without renaming. The model attends with PyTorch's fused
+`scaled_dot_product_attention`, which never forms the T x T weights, but where they are few (`attend`). Each block hands its queries
+and keys back beside its output; `trace` keeps them, and `vitdemo.attention` turns them into weights for whoever wants to look. Nothing is stored on a
 module in `forward`, and there are no hooks.
 """
 
@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vitdemo.config import ViTConfig
+
+FEW_TOKENS = 128                                # over which attention on a CPU is written out while a model learns, see `attend`
 
 
 class Trace(NamedTuple):
@@ -96,6 +98,18 @@ class PatchEmbed(nn.Module):
         return self.proj(images).flatten(2).transpose(1, 2)                 # (B, D, rows, cols) -> (B, N, D)
 
 
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(d)) v, equations (6) and (7), for queries, keys and values (B, H, T, d).
+
+    In one fused step, which never holds the T x T weights; but written out while a model learns from few tokens on a CPU: there it is as
+    fast, and in bfloat16 several times as fast (tests/benchmarks/limits.py).
+    """
+    if not (q.requires_grad and q.device.type == "cpu" and q.shape[2] <= FEW_TOKENS):
+        return F.scaled_dot_product_attention(q, k, v)
+    with torch.autocast("cpu", enabled=False):                              # which would take the weights to float32 and back
+        return (q * q.shape[3] ** -0.5 @ k.transpose(2, 3)).softmax(3) @ v
+
+
 class Attention(nn.Module):
     """Multi-head self-attention, MSA of equation (2); appendix A, equations (5) to (8)."""
 
@@ -109,7 +123,7 @@ class Attention(nn.Module):
         """Tokens (B, T, D) to what they gathered (B, T, D), and what decided it."""
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
-        sa = F.scaled_dot_product_attention(q, k, v)                        # (6), (7) in one fused step
+        sa = attend(q, k, v)                                                # (6), (7)
         return self.proj(sa.transpose(1, 2).reshape(B, T, D)), Seen(q, k, v, sa)                    # (8) heads side by side, then U_msa
 
 

@@ -6,7 +6,6 @@ Everything random in step s of a run is drawn from a generator seeded with (seed
 (seed, e). So a run's future depends only on its step number, its weights and its optimizers: that is all a resume has to restore.
 """
 
-import contextlib
 import hashlib
 import math
 import time
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vitdemo import augment
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
@@ -25,9 +23,10 @@ from vitdemo.data import DataError, Split
 from vitdemo.distributed import World
 from vitdemo.evaluate import predict
 from vitdemo.images import normalise
+from vitdemo.model import FEW_TOKENS
+from vitdemo.muon import Muon
 
 ALONE = World()
-FEW_TOKENS = 64                                 # patches of an image over which attention is quicker unfused, see `computing`
 
 
 class TrainingError(ValueError):
@@ -102,8 +101,7 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     rest = torch.optim.AdamW(groups, lr=config.lr)
     if not matrices:
         return [rest]
-    return [torch.optim.Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay,
-                             adjust_lr_fn="original"), rest]
+    return [Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original"), rest]
 
 
 def rate(progress: float, config: TrainConfig) -> float:
@@ -239,29 +237,24 @@ def learn(state: State, network: nn.Module, inputs: Tensor, targets: Tensor, fac
     if not (loss.isfinite() and norm.isfinite()):
         raise TrainingError(f"the loss stopped being a number at step {state.step + 1}: try a smaller learning rate or a longer warm-up")
     for optimizer in state.optimizers:
-        peak = config.muon_lr if isinstance(optimizer, torch.optim.Muon) else config.lr
+        peak = config.muon_lr if isinstance(optimizer, Muon) else config.lr
         for group in optimizer.param_groups:
             group["lr"] = peak * factor * group.get("rate", 1.0)
         optimizer.step()
     return loss.item()
 
 
-@contextlib.contextmanager
-def computing(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> Iterator[None]:
-    """How a model computes while it learns from images of `size` (rows, cols).
-
-    Products of matrices in bfloat16 where the processor has instructions for it (weights, their gradients and the loss stay float32).
-    Attention over few tokens on a CPU: the same formula with the weights written out, which is up to twice as fast as the fused kernel, and
-    in bfloat16 five times; what that one saves is memory, of which there is no lack.
-    """
-    half, kind = in_bfloat16(device, size, patch, precision), "cuda" if device.type == "cuda" else "cpu"
-    with torch.autocast(kind, torch.bfloat16, enabled=half), sdpa_kernel(SDPBackend.MATH) if _few(device, size, patch) else contextlib.nullcontext():
-        yield
+def computing(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> torch.autocast:
+    """How a model computes while it learns from images of `size` (rows, cols): products of matrices in bfloat16 where the processor has
+    instructions for it; weights, their gradients and the loss stay float32."""
+    kind = "cuda" if device.type == "cuda" else "cpu"
+    return torch.autocast(kind, torch.bfloat16, enabled=in_bfloat16(device, size, patch, precision))
 
 
 def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> bool:
     """Whether a model that learns from images of `size` (rows, cols) multiplies its matrices in bfloat16."""
-    return precision == "auto" and (device.type == "cuda" or _few(device, size, patch) and quick_at_bfloat16())
+    few = device.type == "cpu" and math.prod(size) // math.prod(patch) < FEW_TOKENS        # of more, attention is slow in bfloat16
+    return precision == "auto" and (device.type == "cuda" or few and quick_at_bfloat16())
 
 
 @cache
@@ -269,10 +262,6 @@ def quick_at_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 matrices by instructions of their own; others need several times as long as for float32."""
     known = getattr(torch.cpu, "get_capabilities", dict)()                  # older versions of PyTorch do not tell
     return any(known.get(name) for name in ("avx512_bf16", "amx_bf16"))
-
-
-def _few(device: torch.device, size: Sequence[int], patch: tuple[int, int]) -> bool:
-    return device.type == "cpu" and math.prod(size) // math.prod(patch) <= FEW_TOKENS
 
 
 def _check(model: nn.Module, train: Split, validation: Split, size: int, world: World) -> None:

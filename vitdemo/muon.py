@@ -1,0 +1,47 @@
+"""Muon for the matrices of all blocks at once."""
+
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Muon(torch.optim.Muon):
+    """`torch.optim.Muon` (Jordan et al. 2024), to the bit, but all matrices of one shape go through the Newton-Schulz iteration together:
+    a Vision Transformer's blocks are alike, and a small matrix alone costs more in calls than in arithmetic."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        if closure is not None:
+            raise ValueError("this optimizer takes gradients that are there already, not a closure")
+        for group in self.param_groups:
+            matrices: list[Tensor] = []
+            gradients: list[Tensor] = []
+            momenta: list[Tensor] = []
+            self._init_group(group, matrices, gradients, momenta)
+            if not matrices:
+                continue
+            torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+            updates = torch._foreach_lerp(gradients, momenta, group["momentum"]) if group["nesterov"] else momenta
+            torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+            alike = defaultdict(list)
+            for matrix, update in zip(matrices, updates, strict=True):
+                alike[tuple(sorted(matrix.shape))].append((matrix, update))
+            for pairs in alike.values():
+                wide = torch.stack([update if update.shape[0] <= update.shape[1] else update.T for _, update in pairs])
+                for (matrix, _), direction in zip(pairs, orthogonal(wide, group["ns_coefficients"], group["ns_steps"], group["eps"]), strict=True):
+                    rows, cols = matrix.shape
+                    matrix.add_(direction if rows <= cols else direction.T, alpha=-group["lr"] * max(1, rows / cols) ** 0.5)
+
+
+def orthogonal(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Near each of `matrices` (N, rows, cols), rows <= cols, the one with the same directions, all of about the same length: the quintic
+    Newton-Schulz iteration of Muon, in bfloat16."""
+    a, b, c = coefficients
+    X = matrices.bfloat16()
+    X = X / torch.stack([one.norm() for one in X])[:, None, None].clamp(min=eps)
+    for _ in range(steps):
+        A = X @ X.mT
+        X = torch.baddbmm(X, torch.baddbmm(A, A, A, beta=b, alpha=c), X, beta=a)
+    return X
