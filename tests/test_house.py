@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "distributed": set(), "cnn": {"config", "model"}, "muon": set(), "train": {"augment", "config", "data", "distributed", "evaluate", "images", "model", "muon"},
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
-    "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "train"},
+    "teacher": {"checkpoint", "config", "train"}, "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},
     "train_command": {"heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
 }

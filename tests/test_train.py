@@ -265,7 +265,7 @@ def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_while_learning_from_few_tokens(dtype, monkeypatch):
+def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_over_few_tokens(dtype, monkeypatch):
     fused, called = torch.nn.functional.scaled_dot_product_attention, []
     monkeypatch.setattr(vit.F, "scaled_dot_product_attention", lambda *qkv: called.append(1) or fused(*qkv))
     for tokens, learning in ((5, True), (vit.FEW_TOKENS, True), (vit.FEW_TOKENS + 1, True), (5, False)):
@@ -273,7 +273,7 @@ def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_while_l
         q, k, v = (torch.randn(2, 3, tokens, 8, generator=generator).to(dtype).requires_grad_(learning) for _ in range(3))
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
             found = vit.attend(q, k, v)
-        assert found.dtype == dtype and bool(called) == (tokens > vit.FEW_TOKENS or not learning)
+        assert found.dtype == dtype and bool(called) == (tokens > vit.FEW_TOKENS or not learning and dtype == torch.float32)
         assert torch.allclose(found.float(), fused(*(t.detach().float() for t in (q, k, v))), atol=1e-5 if dtype == torch.float32 else 3e-2)
         called.clear()
 

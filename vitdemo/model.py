@@ -101,10 +101,10 @@ class PatchEmbed(nn.Module):
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """softmax(q k^T / sqrt(d)) v, equations (6) and (7), for queries, keys and values (B, H, T, d).
 
-    In one fused step, which never holds the T x T weights; but written out while a model learns from few tokens on a CPU: there it is as
-    fast, and in bfloat16 several times as fast (tests/benchmarks/limits.py).
+    In one fused step, which never holds the T x T weights; but written out over few tokens on a CPU, while a model learns, where it is as
+    fast, and in bfloat16, where it is several times as fast (tests/benchmarks/limits.py).
     """
-    if not (q.requires_grad and q.device.type == "cpu" and q.shape[2] <= FEW_TOKENS):
+    if q.device.type != "cpu" or q.shape[2] > FEW_TOKENS or not (q.requires_grad or q.dtype == torch.bfloat16):
         return F.scaled_dot_product_attention(q, k, v)
     with torch.autocast("cpu", enabled=False):                              # which would take the weights to float32 and back
         return (q * q.shape[3] ** -0.5 @ k.transpose(2, 3)).softmax(3) @ v

@@ -101,6 +101,7 @@ class Plan(NamedTuple):
     title: str = ""                             # the person's own name for it
     race: dict[str, Any] | None = None          # {"id": hex, "side": "a" or "b", "kind": name, "seed": number}
     heads: int = 0                              # of the start, where its file does not say
+    teacher: str = ""                           # "box" or a checkpoint's path: its answers take the place of the labels
 
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "vit": self.vit.to_json(), "train": self.train.to_json()}
@@ -111,7 +112,7 @@ class Plan(NamedTuple):
             wanted = cls(ViTConfig.from_json(values["vit"]), TrainConfig.from_json(values["train"]),
                          *(str(values[name]) for name in ("data", "model", "preset")),
                          *(str(values.get(name, cls._field_defaults[name])) for name in ("start", "network", "title")),
-                         values.get("race"), values.get("heads", 0))
+                         values.get("race"), values.get("heads", 0), str(values.get("teacher", "")))
         except KeyError as error:
             raise ConfigError(f"config.json of this run lacks {error.args[0]!r}: start a new run") from None
         _check(wanted)
@@ -120,7 +121,7 @@ class Plan(NamedTuple):
 
 def plan(*, preset: str | None = None, model: str | None = None, data: str | None = None, minutes: float | None = None,
          epochs: int | None = None, steps: int | None = None, changes: dict[str, Any] | None = None, start: str | None = None,
-         network: str = "vit", title: str = "", race: dict[str, Any] | None = None, heads: int = 0) -> Plan:
+         network: str = "vit", title: str = "", race: dict[str, Any] | None = None, heads: int = 0, teacher: str = "") -> Plan:
     """A preset ("class", or "tune" where a `start` is named) with what was chosen instead. `changes` may name any field of TrainConfig, and
     of ViTConfig unless the run starts from a model, which keeps its shape. Raises ConfigError."""
     preset = preset or ("tune" if start else "class")
@@ -143,7 +144,7 @@ def plan(*, preset: str | None = None, model: str | None = None, data: str | Non
     train = {**chosen.train.to_json(), **changes, **_budget({name: changes[name] for name in BUDGETS if name in changes} | asked)}
     wanted = Plan(ViTConfig.from_json(SIZES[size].config.to_json() | shape),
                   TrainConfig.from_json({name: value for name, value in train.items() if name in of_train}), str(data or chosen.data),
-                  "box" if start == "box" else PurePath(start).stem or size, preset, start, network, " ".join(title.split()), race, heads)
+                  "box" if start == "box" else PurePath(start).stem or size, preset, start, network, " ".join(title.split()), race, heads, teacher)
     _check(wanted)
     return wanted
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import torch
@@ -215,6 +216,7 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
     return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
+            **({"taught_by": "the model in the box" if plan.teacher == "box" else PurePath(plan.teacher).stem} if plan.teacher else {}),
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
             "precision": "bf16 autocast in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),

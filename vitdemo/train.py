@@ -162,10 +162,11 @@ def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, c
 
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
         clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
-        world: World = ALONE) -> Iterator[Step]:
+        teacher: Callable[[Tensor], Tensor] | None = None, world: World = ALONE) -> Iterator[Step]:
     """Train `model` in place, on its own device, on `train` and look at `validation` before the first step, `config.evaluations` times in
     between evenly over the budget, and at the end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
-    Where the minutes count everything, time is left for a test on `tested` pictures afterwards.
+    Where the minutes count everything, time is left for a test on `tested` pictures afterwards. What a `teacher` answers to the prepared
+    input, (B, K) shares, takes the place of the labels.
 
     With `state` a run goes on where it was. Of a `world` of several processes, each learns from its slice of the batch, and process 0 keeps
     the time and looks. Raises TrainingError at the first loss or gradient that is not finite, before that step is taken, and DataError for
@@ -201,7 +202,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             # the first step has to move as well, so the rise begins one step's worth above zero
             factor = max(rate(done, config), 1e-3)
             batch = batch_of(train, state.step, size, config)
-            loss = _step(state, network, batch, stage_size(done, config, model.config), factor, preprocessing, world)
+            loss = _step(state, network, batch, stage_size(done, config, model.config), factor, preprocessing, teacher, world)
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         look = progress() >= min(1.0, (state.looks + 1) / config.evaluations)
@@ -212,10 +213,10 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
 
 
 def _step(state: State, network: nn.Module, batch: Split, size: tuple[int, int], factor: float, preprocessing: Preprocessing,
-          world: World) -> float:
+          teacher: Callable[[Tensor], Tensor] | None, world: World) -> float:
     """Prepare a batch and learn from it; returns the loss."""
     inputs, targets = prepare(batch, size, preprocessing, state.config, state.model.config.classes, _generator(state.config.seed, 1, state.step))
-    return learn(state, network, inputs, targets, factor, world)
+    return learn(state, network, inputs, targets if teacher is None else teacher(inputs), factor, world)
 
 
 def learn(state: State, network: nn.Module, inputs: Tensor, targets: Tensor, factor: float, world: World = ALONE) -> float:

@@ -31,6 +31,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, help="how many passes to train, instead of minutes")
     parser.add_argument("--steps", type=int, help="how many steps to train, instead of minutes")
     parser.add_argument("--start", help="fine-tune, with a fresh head: box (the one in the box), a published model's name, a file or user/repo")
+    parser.add_argument("--teacher", help="learn what this model answers instead of the labels: box, a published model's name, a file or user/repo")
     parser.add_argument("--heads", type=int, help="attention heads of --start, where its file does not say")
     parser.add_argument("--freeze", action="store_true", default=None, help="only the head learns")
     parser.add_argument("--network", choices=NETWORKS, help="a ViT, or a small CNN of its size to compare with")
@@ -51,22 +52,23 @@ def _changes(args: argparse.Namespace) -> dict[str, Any]:
 def _prepare(args: argparse.Namespace, *, writes: bool) -> tuple[runs.RunFolder, Plan]:
     """The run's folder and plan: from the command line, or from the folder when a run there is begun for the page or resumed."""
     folder = runs.RunFolder(args.out or settings.read().runs_folder / runs.new_id())
-    named = ("model", "preset", "data", "minutes", "epochs", "steps", "start", "heads", "network", "title")
+    named = ("model", "preset", "data", "minutes", "epochs", "steps", "start", "heads", "network", "title", "teacher")
     given = {name: getattr(args, name) for name in named if getattr(args, name) is not None}
-    for name in ("data", "start"):                                          # a resume may come from another folder
+    for name in ("data", "start", "teacher"):                                         # a resume may come from another folder
         if name in given and given[name] not in (*downloads.KNOWN, ""):
-            given[name] = loading.anywhere(given[name]) if name == "start" else str(Path(given[name]).expanduser().resolve())
+            given[name] = str(Path(given[name]).expanduser().resolve()) if name == "data" else loading.anywhere(given[name])
     if args.resume or args.from_run:
         return folder, _again(args, folder, given | _changes(args))
     wanted = plan(**given, changes=_changes(args))
     data.is_local(wanted.data)                                              # a path that leads nowhere leaves no folder behind
-    if Path(wanted.start).suffix in SUFFIXES and not Path(wanted.start).is_file():
-        raise ConfigError(f"there is no checkpoint {Path(wanted.start).name!r} to start from")
-    if wanted.start:
-        try:
-            beginning.opened(wanted.start, wanted.heads)                    # nor does a model that cannot be had
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+    for model, heads, what in ((wanted.start, wanted.heads, "start from"), (wanted.teacher, 0, "learn from")):
+        if Path(model).suffix in SUFFIXES and not Path(model).is_file():
+            raise ConfigError(f"there is no checkpoint {Path(model).name!r} to {what}")
+        if model:
+            try:
+                beginning.opened(model, heads)                              # nor does a model that cannot be had
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
     subjects = [path.expanduser().read_bytes() for path in args.film or ()]
     if len(subjects) > SUBJECTS:
         raise ConfigError(f"up to {SUBJECTS} pictures can be filmed, not {len(subjects)}")

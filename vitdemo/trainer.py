@@ -15,6 +15,7 @@ from vitdemo.checkpoint import Loaded
 from vitdemo.distributed import World
 from vitdemo.plan import Plan
 from vitdemo.recorder import REPORT_EVERY, Parts, Recorder
+from vitdemo.teacher import Teacher
 from vitdemo.train import ALONE, State, Step, TrainingError, fit
 
 LISTED = 1000                                   # names of left-out files that the log keeps
@@ -40,13 +41,15 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
         folder.write_status(state="starting", message="Getting the pictures.", pid=os.getpid())
     # a run that goes on has the picture's preparation in its own checkpoint, and needs the first one no more
     source = (beginning.opened(str(folder.best)) if resume else beginning.opened(wanted.start, wanted.heads)) if wanted.start else None
+    taught_by = beginning.opened(wanted.teacher) if wanted.teacher else None
     size, channels = (source.preprocessing.size, source.config.channels) if source else (wanted.vit.image, wanted.vit.channels)
     with world.first():
         dataset = data.load(wanted.data, size=size, channels=channels, progress=_reading(folder) if writes else None)
-    held = _held(wanted, source, dataset.name)
+    held = _held(wanted, source or taught_by, dataset.name)
     train, validation = data.hold_out(dataset.train, *held)
     model, preprocessing = beginning.beginning(wanted, source, train, len(dataset.classes))
     wanted = wanted._replace(vit=model.config)
+    teacher = Teacher(taught_by, dataset.classes, preprocessing, precision=wanted.train.precision).to(world.device) if taught_by else None
     state = State(model.to(world.device), wanted.train)
     parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation))
     recorder = Recorder(folder, wanted, state, parts, quiet=quiet)
@@ -57,7 +60,7 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
         recorder.open(resume=resume)
     asking = _asking(folder) if world.size == 1 else None                   # of several processes all must stop at the same step
     steps = fit(model, train, validation, wanted.train, preprocessing=preprocessing, state=state, between=asking,
-                tested=len(dataset.test) if dataset.test else 0, world=world)
+                tested=len(dataset.test) if dataset.test else 0, teacher=teacher, world=world)
     stopped = _follow(steps, folder, recorder, world)
     if writes:
         _finish(folder, recorder, stopped=stopped)
@@ -65,8 +68,8 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
 
 
 def _held(wanted: Plan, source: Loaded | None, name: str) -> tuple[float, int]:
-    """Share and seed of the part that is held out: those of the model that a run starts from, where that learned from the same data, so
-    that nothing it has learned is held out."""
+    """Share and seed of the part that is held out: those of the model that a run starts from or learns from, where that learned from the
+    same data, so that nothing it has learned is held out."""
     known, own = source.provenance if source else {}, (wanted.train.validation, wanted.train.seed)
     recipe = known.get("train")
     held = known.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, known.get("seed")]
