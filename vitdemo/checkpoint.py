@@ -28,7 +28,7 @@ from vitdemo.foreign import HeadsNeeded, Stated
 from vitdemo.model import ViT
 from vitdemo.weightfile import CheckpointError
 
-__all__ = ["CheckpointError", "HeadsNeeded", "Loaded", "Stated", "box_path", "fingerprint", "list_checkpoints", "load", "save"]
+__all__ = ["CheckpointError", "HeadsNeeded", "Loaded", "Stated", "box_path", "fingerprint", "list_checkpoints", "load", "save", "tiny_path"]
 
 FORMATS = ("1", "2")                    # a new one when an older version could misread a newer file; "2": the fingerprint is of a small image
 GRID = 8                                # patches a side of that small image: enough to tell a wrong number of heads, quick for large models
@@ -77,12 +77,28 @@ def list_checkpoints(folder: str | Path) -> list[Path]:
 
 
 def box_path() -> Path:
-    """The model in the box: the first .safetensors file of the folder `checkpoints` beside the package."""
-    folder = Path(__file__).resolve().parent.parent / "checkpoints"
-    inside = [path for path in list_checkpoints(folder) if path.suffix == ".safetensors"]
+    """The model in the box: the first .safetensors file of the folder `checkpoints` beside the package that is not the tiny one."""
+    inside = [path for path in _shipped() if not _tiny(path)] or _shipped()
     if not inside:
         raise CheckpointError("there is no model in the folder 'checkpoints': put a .safetensors file there, or train one")
     return inside[0]
+
+
+def tiny_path() -> Path:
+    """The tiny model beside the one in the box: the file of the folder `checkpoints` whose name ends in -tiny."""
+    inside = [path for path in _shipped() if _tiny(path)]
+    if not inside:
+        raise CheckpointError("there is no tiny model in the folder 'checkpoints': its name would end in -tiny.safetensors")
+    return inside[0]
+
+
+def _shipped() -> list[Path]:
+    folder = Path(__file__).resolve().parent.parent / "checkpoints"
+    return [path for path in list_checkpoints(folder) if path.suffix == ".safetensors"]
+
+
+def _tiny(path: Path) -> bool:
+    return path.stem.endswith("-tiny")
 
 
 def save(path: str | Path, model: ViT, *, classes: Sequence[str], preprocessing: Preprocessing, provenance: dict[str, Any],

@@ -1,6 +1,7 @@
 """Any model by what a person calls it: the box, a published one's name, a file, a folder, a repository of a hub.
 
     vitdemo.load()                                      the model in the box
+    vitdemo.load("tiny")                                the tiny model beside it
     vitdemo.load("dino-s16")                            a published one (`vitdemo.zoo` lists them), fetched where it is not here yet
     vitdemo.load("my.safetensors", num_heads=6)         a file
     vitdemo.load("some/folder")                         a folder with weights, config.json and preprocessor_config.json
@@ -19,7 +20,7 @@ from vitdemo import checkpoint, hub, repository, settings, zoo
 from vitdemo.checkpoint import SUFFIXES, CheckpointError, HeadsNeeded, Loaded, Stated
 from vitdemo.zoo import Entry, Hub
 
-BOX = "box"
+BOX, TINY = "box", "tiny"
 REPO = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
 Told = Callable[[int, int], None]
 
@@ -75,6 +76,8 @@ def at_a_terminal(what: str | None, num_heads: int | None = None) -> Loaded:
 def _found(what: str | Path | Hub | None, heads: int | None, told: Told | None, download: bool) -> Loaded:
     if what is None or what == BOX:
         return checkpoint.load(heads=heads)
+    if what == TINY:
+        return checkpoint.load(checkpoint.tiny_path(), heads=heads)
     entry = None if isinstance(what, Path) else _entry(what)
     if entry:
         return _published(entry, _weights(entry.where, entry.name, told, download), heads)
@@ -93,7 +96,7 @@ def _path(what: str | Path) -> Path:
 
 def _is_path(what: str) -> bool:
     """Whether `what` names a file or a folder, be it one that is not there. The zoo's names come first, wherever the program is started."""
-    return what not in ("", BOX) and not zoo.find(what) and (os.path.exists(_path(what)) or _path(what).suffix in (*SUFFIXES, ".bin"))
+    return what not in ("", BOX, TINY) and not zoo.find(what) and (os.path.exists(_path(what)) or _path(what).suffix in (*SUFFIXES, ".bin"))
 
 
 def _entry(what: str | Hub) -> Entry | None:

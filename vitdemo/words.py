@@ -33,6 +33,7 @@ TOO_LONG = "The request is too long."
 UPLOADS_FULL = "There is no room for uploads now: please try again in a minute, or send a smaller file."
 
 MODEL_IN_THE_BOX = "The model in the box"
+MODEL_TINY = "The tiny model in the box"
 MODEL_NAMED = "The model {name}"
 A_MODEL = "A model of yours"
 MODEL_OF_RUN = "The model you trained"

@@ -3,7 +3,8 @@
     python tests/benchmarks/limits.py [--threads 2] [--rounds 5]
 
 Operations are counted by PyTorch's own FlopCounterMode (matrix products and attention; a multiplication and an addition are two). The
-matrix product, 2048 x 2048 x 2048 in float32, is what this machine can do at best. A number is the best of the rounds.
+matrix product, 2048 x 2048 x 2048 in float32, is what this machine can do at best. A number is the best of the rounds. A second table has
+the attention of one layer while it learns, by the fused step and written out, which is why `vitdemo.model.attend` chooses between them.
 """
 
 import argparse
@@ -17,9 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitdemo import heap, presets, settings, train
+from vitdemo import heap, model, presets, settings, train
 from vitdemo.config import TrainConfig
-from vitdemo.model import ViT
 
 CASES = (("vit-micro", 128, 0.5), ("vit-micro", 128, 0.75), ("vit-micro", 128, 1.0), ("vit-tiny-9.5m", 64, 1.0))       # size, batch, share of the side
 
@@ -40,6 +40,24 @@ def seconds(act: Callable[[], object], rounds: int) -> float:
     return min(taken)
 
 
+def attention(rounds: int) -> None:
+    """Print how long one layer's attention takes, forwards and backwards, by either way."""
+    print("\n| tokens | heads | numbers | fused, ms | written out, ms |\n|---|---|---|---|---|")
+    for tokens, heads in ((17, 3), (65, 3), (65, 6)):
+        for dtype in (torch.float32, torch.bfloat16):
+            qkv = torch.randn(128, tokens, 3 * heads * 32, dtype=dtype, requires_grad=True)
+
+            def act(few: int, qkv: torch.Tensor = qkv, heads: int = heads) -> None:
+                model.FEW_TOKENS = few
+                q, k, v = qkv.view(128, -1, 3, heads, 32).permute(2, 0, 3, 1, 4)
+                model.attend(q, k, v).sum().backward()
+
+            few = model.FEW_TOKENS
+            fused, written = (seconds(lambda way=way: act(way), rounds) for way in (0, few))
+            model.FEW_TOKENS = few
+            print(f"| {tokens} | {heads} | {str(dtype).removeprefix('torch.')} | {1000 * fused:.1f} | {1000 * written:.1f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=0)
@@ -55,13 +73,14 @@ def main() -> None:
     for size, batch, share in CASES:
         config = presets.SIZES[size].config
         side = round(share * config.image[0])
-        model, images, labels = ViT(config), torch.randn(batch, config.channels, side, side), torch.randint(config.classes, (batch,))
-        state = train.State(model, TrainConfig(steps=1))
-        acts = {"training step": lambda: train.learn(state, model, images, labels, 1.0),
-                "answer": torch.inference_mode()(lambda: model.eval()(images))}
+        vit, images, labels = model.ViT(config), torch.randn(batch, config.channels, side, side), torch.randint(config.classes, (batch,))
+        state = train.State(vit, TrainConfig(steps=1))
+        acts = {"training step": lambda: train.learn(state, vit, images, labels, 1.0),
+                "answer": torch.inference_mode()(lambda: vit.eval()(images))}
         for what, act in acts.items():
             flops, taken = counted(act), seconds(act, args.rounds)
             print(f"| {size} | {side} | {batch} | {what} | {batch / taken:.0f} | {flops / taken / 1e9:.0f} | {flops / taken / most:.0%} |")
+    attention(4 * args.rounds)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,11 @@ def accuracy(loaded: checkpoint.Loaded, split: data.Split, change: Callable[[Ima
     return right / len(split)
 
 
+def mean_of_changes(loaded: checkpoint.Loaded, split: data.Split) -> float:
+    """Accuracy over all the changes together, each on every picture."""
+    return sum(accuracy(loaded, split, lambda image, change=change: change(enlarged(image))) for change in CHANGES.values()) / len(CHANGES)
+
+
 def enlarged(image: Image.Image) -> Image.Image:
     return image.resize((TIMES * image.width, TIMES * image.height), Image.Resampling.LANCZOS)
 

@@ -69,7 +69,7 @@ def random_test_picture(split: data.Part, generator: torch.Generator | None = No
 def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str, Any]:
     """Classify a picture and return plain lists: `classes`, `probabilities`, `grid` (rows, cols), `attention` of the class token (layers,
     heads, rows, cols), `prefix_attention` (layers, heads, prefix tokens): per head they sum to 1; and `notes` about how the picture was read.
-    `model` is "box" for the model in the box, "zoo:" and the name of a published model that is on the server's disk, or the id of a training
+    `model` is "box" for the model in the box, "tiny" for the tiny one beside it, "zoo:" and the name of a published model that is on the server's disk, or the id of a training
     run of yours."""
     if picture is None:
         raise gr.Error(words.NO_PICTURE, print_exception=False)

@@ -16,11 +16,12 @@ from vitdemo.ui import fields
 from vitdemo.ui.fetches import Fetches
 from vitdemo.ui.fields import Answer, Request, RequestError, sentence
 from vitdemo.ui.handover import Handover
-from vitdemo.ui.models import BOX, Models
+from vitdemo.ui.models import BOX, TINY, Models
 from vitdemo.ui.reach import MINE, title_of
 from vitdemo.ui.slots import Busy, Slots
 
 log = logging.getLogger(__name__)
+IN_THE_BOX = {BOX: words.MODEL_IN_THE_BOX, TINY: words.MODEL_TINY}
 
 
 class Choosing:
@@ -52,7 +53,7 @@ class Choosing:
     def _offer(self, request: Request) -> Answer:
         """All models by where they are: in the box, here, a visitor's own, to be fetched."""
         offered = [row(entry, here=self._models.here(f"zoo:{entry.name}")) for entry in self._models.listed()]
-        return {"box": {"model": BOX, "title": words.MODEL_IN_THE_BOX, "line": self._models.describe(BOX, self._models.box)},
+        return {"box": [{"model": model, "title": title} for model, title in IN_THE_BOX.items() if self._models.here(model)],
                 "zoo": offered, "own": self._own(fields.runs(request, "mine", MINE)), "hub": self._models.owner.hub,
                 "megabytes": self._models.owner.upload_megabytes}
 
@@ -90,8 +91,8 @@ class Choosing:
                 "shape": loaded.preprocessing.size[0] / loaded.preprocessing.size[1], "fit": loaded.preprocessing.fit}
 
     def _title(self, model: str, loaded: Loaded) -> str:
-        if model == BOX:
-            return words.MODEL_IN_THE_BOX
+        if model in IN_THE_BOX:
+            return IN_THE_BOX[model]
         entry = zoo.find(model.removeprefix("zoo:")) if model.startswith("zoo:") else None
         if entry:
             return entry.title

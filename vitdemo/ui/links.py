@@ -18,7 +18,7 @@ from vitdemo.features import PARTS
 from vitdemo.front import COLOURS
 from vitdemo.looking import FITS
 from vitdemo.ui.fields import FEATURES, FUSIONS, KINDS
-from vitdemo.ui.models import BOX, EXAMPLES, RECORDED, ZOO, Models
+from vitdemo.ui.models import BOX, EXAMPLES, RECORDED, TINY, ZOO, Models
 from vitdemo.ui.reach import MINE
 
 LONGEST = 4000                                  # characters of a query that are read
@@ -137,11 +137,11 @@ def asked(data: Any, models: Models) -> Link:
     """The link that a page says it was opened by: {"query": ..., "mine": the browser's own runs}. Never raises."""
     data = data if isinstance(data, dict) else {}
     own = [run for run in mine if isinstance(run, str)][:MINE] if isinstance(mine := data.get("mine"), list) else []
-    return read(data.get("query"), Known(examples(), {BOX, RECORDED, *(f"{ZOO}{entry.name}" for entry in models.listed()), *own}))
+    return read(data.get("query"), Known(examples(), {BOX, TINY, RECORDED, *(f"{ZOO}{entry.name}" for entry in models.listed()), *own}))
 
 
 def names(picture: Any, model: str) -> dict[str, str]:
     """By which names a link may open that picture through that model; "" for what is a visitor's own: it does not travel."""
     there = isinstance(picture, str) and Path(picture).is_file()
     example = next((name for name, path in examples().items() if there and filecmp.cmp(path, picture, shallow=False)), "")
-    return {"example": example, "model": model if model in (BOX, RECORDED) or model.startswith(ZOO) else ""}
+    return {"example": example, "model": model if model in (BOX, TINY, RECORDED) or model.startswith(ZOO) else ""}

@@ -1,7 +1,7 @@
 """Which model a visitor looks through, by its id: the one in the box, a published one, the best weights of a run of theirs (a file they
 loaded is one), or the recorded run's.
 
-    "box" or None · "zoo:dino-s16", an entry of `vitdemo.zoo` · "hub:user/name", any other on a hub (at home only) · else the id of a run
+    "box" or None · "tiny", the tiny one beside it · "zoo:dino-s16", an entry of `vitdemo.zoo` · "hub:user/name", any other on a hub (at home only) · else the id of a run
 """
 
 import re
@@ -17,7 +17,7 @@ from vitdemo.ui import gpu
 from vitdemo.ui.fields import sentence
 from vitdemo.ui.stock import Stock, placed
 
-BOX, ZOO, HUB = loading.BOX, "zoo:", "hub:"         # an id, and what two kinds of ids begin with
+BOX, TINY, ZOO, HUB = loading.BOX, loading.TINY, "zoo:", "hub:"         # two ids, and what two kinds of ids begin with
 RECORDED = "recorded"                           # the name of the run that ships with the program, where a run's id is expected
 EXAMPLES = Path(__file__).resolve().with_name("examples")                   # the example pictures
 RECORDED_FOLDER = Path(__file__).resolve().with_name("recorded")
@@ -99,7 +99,7 @@ class Models:
 
     def source(self, model_id: str | None) -> str:
         """The data set that a model learned from: a run's own, CIFAR-10 for the one in the box; "" where nobody says. Raises RunError."""
-        if model_id in (None, "", BOX):
+        if model_id in (None, "", BOX, TINY):
             return "cifar10"
         if self.where(model_id):
             entry = self._entry(model_id)
@@ -110,6 +110,8 @@ class Models:
         """Which model this is and how good, in one sentence for a person. Raises RunError."""
         if model_id in (None, "", BOX):
             return describe_box(self.box)
+        if model_id == TINY:
+            return _with_accuracy(words.MODEL_TINY, loaded)
         if self.where(model_id):
             entry = self._entry(model_id)
             if entry is None:
@@ -132,6 +134,11 @@ class Models:
         """The file of a model's weights, which may be gone where it is a run's. Raises RunError."""
         if not isinstance(model_id, str):
             raise RunError(words.NO_SUCH_MODEL)
+        if model_id == TINY:
+            try:
+                return checkpoint.tiny_path()
+            except checkpoint.CheckpointError:
+                raise NotHere(words.NO_SUCH_MODEL) from None
         where = self.where(model_id)
         if where is None:
             return self.folder(model_id).best

@@ -10,9 +10,9 @@ function fillModels() {
   const option = (one, more = "") => make("option", { value: one.model, text: one.title + more });
   const group = (label, ...options) => options.length ? [make("optgroup", { label }, ...options)] : [];
   const here = offer.zoo.filter((one) => one.here), far = offer.zoo.filter((one) => !one.here);
-  const listed = [offer.box.model, ...offer.zoo.map((one) => one.model), ...offer.own.map((one) => one.model)];
+  const listed = [...offer.box.map((one) => one.model), ...offer.zoo.map((one) => one.model), ...offer.own.map((one) => one.model)];
   const guest = listed.includes(chosen.model) ? [] : [option({ model: chosen.model, title: about?.title ?? chosen.model })];
-  $("models").replaceChildren(option(offer.box), ...guest,
+  $("models").replaceChildren(...offer.box.map((one) => option(one)), ...guest,
     ...group(WORDS.on_this_computer, ...here.map((one) => option(one))),
     ...group(WORDS.your_own, ...offer.own.map((one) => option(one))),
     ...group(WORDS.to_download, ...far.map((one) => option(one, " · " + megabytes(one.megabytes)))),

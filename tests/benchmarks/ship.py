@@ -1,0 +1,64 @@
+"""Puts a finished run's best weights into the box: a file in checkpoints/, and beside it a picture of how the run learned.
+
+    python tests/benchmarks/ship.py RUN NAME [--data PATH/cifar10.zip]
+    python tests/benchmarks/ship.py runs/best cifar10-small
+
+The numbers are rounded to 16 bits, which halves the file, where the validation pictures are answered as well as before. The file whose name
+ends in -tiny is the tiny model. Afterwards model_card.py writes what the card says.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+from vitdemo import checkpoint, data
+from vitdemo.evaluate import evaluate
+from vitdemo.runs import RunFolder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("name")
+    parser.add_argument("--data", default="cifar10")
+    args = parser.parse_args()
+    folder, target = RunFolder(args.run), ROOT / "checkpoints" / f"{args.name}.safetensors"
+    loaded = checkpoint.load(folder.best)
+    held = data.hold_out(data.load_part(args.data, "train").split, *loaded.provenance["held_out"])[1]
+    accuracy = []
+    for half in (False, True):
+        checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance, half=half)
+        again = checkpoint.load(target)
+        accuracy.append(evaluate(again.model, held, again.preprocessing, again.classes).accuracy)
+    if accuracy[1] < accuracy[0]:
+        checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance)
+    print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; {target.stat().st_size / 1e6:.2f} MB")
+    curve(folder).savefig(target.with_suffix(".png"), dpi=100)
+
+
+def curve(folder: RunFolder) -> Figure:
+    """Validation accuracy and training loss over the epochs of a run."""
+    steps = [row for row in folder.records()[0] if "step" in row]
+    looks = [row for row in steps if row["accuracy"] is not None]
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    right, left = (axes := figure.add_subplot()).twinx(), axes
+    learned = [row for row in steps if row["loss"] is not None]
+    recent = [sum(row["loss"] for row in learned[max(0, i - 50):i + 1]) / len(learned[max(0, i - 50):i + 1]) for i in range(len(learned))]
+    right.plot([row["epoch"] for row in learned], recent, color="0.6", linewidth=1)
+    right.set_ylabel("training loss (grey)")
+    left.plot([row["epoch"] for row in looks], [row["accuracy"] for row in looks], "o-", color="#0072b2")
+    left.set(xlabel="epochs", ylabel="right on validation pictures (blue)", ylim=(0, 1))
+    left.grid(alpha=0.3)
+    return figure
+
+
+if __name__ == "__main__":
+    main()
