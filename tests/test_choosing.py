@@ -3,7 +3,7 @@
 import pytest
 from conftest import seeded
 
-from vitdemo import checkpoint, hub, settings, zoo
+from vitdemo import checkpoint, hub, settings, words, zoo
 from vitdemo.config import Preprocessing
 from vitdemo.runs import Scheduler
 from vitdemo.ui.choosing import Choosing, facts
@@ -77,3 +77,10 @@ def test_what_a_file_says_of_itself_is_shown_as_one_line_of_text():
                                              ("no.", "No."), ("really?", "Really?"), ("", ".")])
 def test_a_sentence_begins_with_a_capital_unless_with_a_name(text, shown):
     assert sentence(text) == shown
+
+
+def test_the_tiny_model_stands_beside_the_one_in_the_box(bar):
+    offer = bar.ask({"question": "offer", "mine": []})
+    assert [one["model"] for one in offer["box"]] == ["box", "tiny"]
+    answer = bar.ask({"question": "want", "model": "tiny", "who": "me"})
+    assert answer["state"] == "ready" and answer["title"] == words.MODEL_TINY and "right on" in answer["line"]

@@ -14,12 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import numpy as np
+from ship import held_out
 from uploads import mean_of_changes
 
 from vitdemo import checkpoint, data, faithfulness, settings
 from vitdemo.evaluate import Report, evaluate
 from vitdemo.explain import explain
 from vitdemo.film import pixels
+from vitdemo.presets import PRESETS
 
 CARD = """# {title}: `{name}`
 
@@ -69,7 +71,7 @@ def main() -> None:
         loaded = checkpoint.load(path)
         report = evaluate(loaded.model, test.split, loaded.preprocessing, loaded.classes)
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
-        held = data.hold_out(train.split, *loaded.provenance["held_out"])[1]
+        held = data.hold_out(train.split, *held_out(loaded))[1]
         areas = deletion(loaded, held[slice(args.pictures)])
         shifted = mean_of_changes(loaded, test.split[slice(0, 2000)])
         sections.append(card(path, loaded, report, areas, args.pictures, (shifted, 2000), args.note))
@@ -95,9 +97,11 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
     facts, config = loaded.provenance, loaded.config
     recipe = facts["train"]
     budget = f"--minutes {recipe['minutes']:g}" if recipe["minutes"] else f"--epochs {recipe['epochs']}"
-    taught = f" --teacher {facts['taught_by']}" if "taught_by" in facts else ""
+    taught = " --teacher box" if "taught_by" in facts else ""
+    own = PRESETS[facts["preset"]].train.to_json()
+    changed = {name: value for name, value in recipe.items() if name not in ("minutes", "epochs", "seed", "threads") and own[name] != value}
     command = (f"python -m vitdemo.train --model {facts['model']} --preset {facts['preset']} --data cifar10 {budget} --seed {facts['seed']} "
-               f"--threads {facts['threads']} --set evaluations={recipe['evaluations']}{taught}")
+               f"--threads {facts['threads']}{taught}" + "".join(f" --set {name}={value}" for name, value in changed.items()))
     worst = max(((i, j) for i in range(len(report.classes)) for j in range(i)), key=lambda p: report.confusion[p[0]][p[1]] + report.confusion[p[1]][p[0]])
     parameters = sum(p.numel() for p in loaded.model.parameters())
     picture = path.with_suffix(".png")
