@@ -248,3 +248,18 @@ def test_the_way_it_looks_travels_in_a_link_and_a_part_is_said_to_stay(visit, pa
     tab.wait_for_function("() => document.querySelector('.vd').dataset.look.endsWith(']]')")
     tab.get_by_role("button", name="Copy link").click()
     expect(tab.locator(".vd-copied, .vd-copy, .vd").filter(has_text="stays here").first).to_be_visible()
+
+
+def test_an_answer_that_was_on_its_way_while_something_else_was_chosen_is_asked_for_anew(visit):
+    tab = visit()
+    upload(tab, "wide.png", picture_bytes(halves(1200, 400)))
+    expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12")
+    tab.locator(".vm-fits").select_option("pad")
+    expect(tab.locator(".vd-seen-text")).to_contain_text("colour of its edge")
+    tab.wait_for_timeout(500)                                               # the choice was heard
+    for look, asks in (('["box",null,"whole",null]', False), ('["box",null,null,null]', True)):            # neither chosen nor what was before; what was before
+        tab.evaluate("look => Object.assign(document.querySelector('.vd').dataset, { look, key: 'late' })", look)
+        tab.wait_for_timeout(1500)
+        assert (tab.evaluate("document.querySelector('.vd').dataset.key") != "late") == asks
+    expect(tab.locator(".vd-seen-text")).to_contain_text("colour of its edge")
+    assert tab.complaints == []

@@ -23,6 +23,8 @@ from vitdemo.explain import explain
 from vitdemo.film import pixels
 from vitdemo.presets import PRESETS
 
+SHIFTED = 1000                                  # test pictures that are changed as uploads are
+
 CARD = """# {title}: `{name}`
 
 A plain Vision Transformer with {parameters:,} parameters ({depth} layers, {heads} heads, width {dim}, patches of {patch} × {patch} on
@@ -73,8 +75,8 @@ def main() -> None:
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
         held = data.hold_out(train.split, *held_out(loaded))[1]
         areas = deletion(loaded, held[slice(args.pictures)])
-        shifted = mean_of_changes(loaded, test.split[slice(0, 2000)])
-        sections.append(card(path, loaded, report, areas, args.pictures, (shifted, 2000), args.note))
+        shifted = mean_of_changes(loaded, test.split[slice(0, SHIFTED)])
+        sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), args.note))
     (ROOT / "checkpoints" / "README.md").write_text("\n".join([*sections, LIMITS]), encoding="utf-8")
     print(settings.machine())
 
