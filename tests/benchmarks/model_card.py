@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import numpy as np
 from ship import held_out
-from uploads import mean_of_changes
+from uploads import mean_of_changes, some
 
 from vitdemo import checkpoint, data, faithfulness, settings
 from vitdemo.evaluate import Report, evaluate
@@ -74,8 +74,8 @@ def main() -> None:
         report = evaluate(loaded.model, test.split, loaded.preprocessing, loaded.classes)
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
         held = data.hold_out(train.split, *held_out(loaded))[1]
-        areas = deletion(loaded, held[slice(args.pictures)])
-        shifted = mean_of_changes(loaded, test.split[slice(0, SHIFTED)])
+        areas = deletion(loaded, some(held, args.pictures))
+        shifted = mean_of_changes(loaded, some(test.split, SHIFTED))
         sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), args.note))
     (ROOT / "checkpoints" / "README.md").write_text("\n".join([*sections, LIMITS]), encoding="utf-8")
     print(settings.machine())

@@ -75,6 +75,11 @@ def accuracy(loaded: checkpoint.Loaded, split: data.Split, change: Callable[[Ima
     return right / len(split)
 
 
+def some(split: data.Split, count: int) -> data.Split:
+    """`count` pictures of `split` at random, the same ones every time."""
+    return split[torch.randperm(len(split), generator=torch.Generator().manual_seed(0))[:count]]
+
+
 def mean_of_changes(loaded: checkpoint.Loaded, split: data.Split) -> float:
     """Accuracy over all the changes together, each on every picture."""
     return sum(accuracy(loaded, split, lambda image, change=change: change(enlarged(image))) for change in CHANGES.values()) / len(CHANGES)
@@ -95,7 +100,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     loaded, dataset = checkpoint.load(args.checkpoint) if args.checkpoint else checkpoint.load(), data.load("cifar10")
     split = dataset.test if args.part == "test" else data.hold_out(dataset.train, TrainConfig(steps=1).validation, args.seed)[1]
-    split = split[torch.randperm(len(split), generator=torch.Generator().manual_seed(0))[:args.pictures]]
+    split = some(split, args.pictures)
     print(f"{loaded.name}, {len(split)} {args.part} pictures, ± {share_error(0.8, len(split)):.1%}; {settings.machine()}\n\n| picture | right |\n|---|---|")
     print(f"| as it is | {accuracy(loaded, split, lambda image: image):.1%} |\n| enlarged ten times | {accuracy(loaded, split, enlarged):.1%} |", flush=True)
     found = []
