@@ -93,7 +93,7 @@ def doors(app) -> list[tuple[int, str]]:
 
 def test_every_server_function_s_error_has_a_number(broken, caplog, monkeypatch):
     url, app = broken
-    assert len(doors(app)) == 4                                             # the viewer's two, the model bar's, the lab's
+    assert len(doors(app)) == 5                                             # the viewer's two, the model bar's two, the lab's
     for number, name in doors(app):
         door = getattr(app.blocks.blocks[number], name)
         inner = dict(zip(door.__code__.co_freevars, door.__closure__ or ())).get("door")

@@ -272,7 +272,7 @@ def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_over_fe
         generator = torch.Generator().manual_seed(tokens)
         q, k, v = (torch.randn(2, 3, tokens, 8, generator=generator).to(dtype).requires_grad_(learning) for _ in range(3))
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-            found = vit.attend(q, k, v)
+            found = vit.attend(q, k, v, learning=learning)
         assert found.dtype == dtype and bool(called) == (tokens > vit.FEW_TOKENS or not learning and dtype == torch.float32)
         assert torch.allclose(found.float(), fused(*(t.detach().float() for t in (q, k, v))), atol=1e-5 if dtype == torch.float32 else 3e-2)
         called.clear()

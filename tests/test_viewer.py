@@ -288,7 +288,7 @@ def test_a_pinned_result_with_another_grid_can_be_pointed_at(look, tiny, monkeyp
     fine = ViT(tiny_config(patch=(2, 2)), torch.Generator().manual_seed(5)).eval()                # 6 x 10 patches
     loaded = checkpoint.Loaded(fine, tiny.classes, Preprocessing(size=(12, 20)), {}, "fine")
     with monkeypatch.context() as patched:
-        patched.setattr(Models, "explain", lambda _, picture, __: explain(picture, loaded))
+        patched.setattr(Models, "explain", lambda _, picture, __, **how: explain(picture, loaded))
         tab = look()
         expect(tab.locator(".vd-seen-text")).to_contain_text("10 × 6 patches")
     named(tab, "Pin this result").click()
@@ -506,7 +506,7 @@ def test_features_of_two_models_are_not_compared_but_each_is_shown_by_itself(loo
 def test_a_pinned_result_of_another_model_is_found_out_by_asking(look, tiny, result, photo, monkeypatch):
     other = seeded(7)
     with monkeypatch.context() as patched:
-        patched.setattr(Models, "explain", lambda _, picture, __: explain(picture, other))
+        patched.setattr(Models, "explain", lambda _, picture, __, **how: explain(picture, other))
         tab = look()
     named(tab, "Similarity").click()
     named(tab, "Pin this result").click()

@@ -98,13 +98,13 @@ class PatchEmbed(nn.Module):
         return self.proj(images).flatten(2).transpose(1, 2)                 # (B, D, rows, cols) -> (B, N, D)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, *, learning: bool = False) -> Tensor:
     """softmax(q k^T / sqrt(d)) v, equations (6) and (7), for queries, keys and values (B, H, T, d).
 
     In one fused step, which never holds the T x T weights; but written out over few tokens on a CPU, while a model learns, where it is as
     fast, and in bfloat16, where it is several times as fast (tests/benchmarks/limits.py).
     """
-    if q.device.type != "cpu" or q.shape[2] > FEW_TOKENS or not (q.requires_grad or q.dtype == torch.bfloat16):
+    if q.device.type != "cpu" or q.shape[2] > FEW_TOKENS or not (learning or q.dtype == torch.bfloat16):
         return F.scaled_dot_product_attention(q, k, v)
     with torch.autocast("cpu", enabled=False):                              # which would take the weights to float32 and back
         return (q * q.shape[3] ** -0.5 @ k.transpose(2, 3)).softmax(3) @ v
@@ -123,7 +123,7 @@ class Attention(nn.Module):
         """Tokens (B, T, D) to what they gathered (B, T, D), and what decided it."""
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
-        sa = attend(q, k, v)                                                # (6), (7)
+        sa = attend(q, k, v, learning=self.training)                        # (6), (7)
         return self.proj(sa.transpose(1, 2).reshape(B, T, D)), Seen(q, k, v, sa)                    # (8) heads side by side, then U_msa
 
 

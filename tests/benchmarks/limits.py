@@ -50,7 +50,7 @@ def attention(rounds: int) -> None:
             def act(few: int, qkv: torch.Tensor = qkv, heads: int = heads) -> None:
                 model.FEW_TOKENS = few
                 q, k, v = qkv.view(128, -1, 3, heads, 32).permute(2, 0, 3, 1, 4)
-                model.attend(q, k, v).sum().backward()
+                model.attend(q, k, v, learning=True).sum().backward()
 
             few = model.FEW_TOKENS
             fused, written = (seconds(lambda way=way: act(way), rounds) for way in (0, few))

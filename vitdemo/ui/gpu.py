@@ -60,6 +60,7 @@ def explainer(owner: Settings) -> Callable[..., Explanation]:
         if loaded.bytes < LARGE or LocalContext.request.get(None) is None:  # nobody asks while the page is built
             return explain(picture, loaded, **how)
         result = explain(picture, replace(loaded, model=Lent(loaded.model, trace)), **how)
-        return replace(result, loaded=replace(result.loaded, model=loaded.model))
+        same = result.loaded.preprocessing == loaded.preprocessing
+        return replace(result, loaded=loaded if same else replace(result.loaded, model=loaded.model))
 
     return on_a_loan
