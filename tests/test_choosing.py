@@ -79,8 +79,12 @@ def test_a_sentence_begins_with_a_capital_unless_with_a_name(text, shown):
     assert sentence(text) == shown
 
 
-def test_the_tiny_model_stands_beside_the_one_in_the_box(bar):
-    offer = bar.ask({"question": "offer", "mine": []})
-    assert [one["model"] for one in offer["box"]] == ["box", "tiny"]
+def test_the_tiny_model_stands_beside_the_one_in_the_box_where_it_is_another(bar, tiny, tmp_path, monkeypatch):
+    path = tmp_path / "small-tiny.safetensors"
+    checkpoint.save(path, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing, provenance={"test_accuracy": 0.5})
+    monkeypatch.setattr(checkpoint, "tiny_path", lambda: path)
+    assert [one["model"] for one in bar.ask({"question": "offer", "mine": []})["box"]] == ["box", "tiny"]
+    monkeypatch.setattr(checkpoint, "box_path", lambda: path)
+    assert [one["model"] for one in bar.ask({"question": "offer", "mine": []})["box"]] == ["box"]
     answer = bar.ask({"question": "want", "model": "tiny", "who": "me"})
     assert answer["state"] == "ready" and answer["title"] == words.MODEL_TINY and "right on" in answer["line"]

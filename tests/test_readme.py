@@ -14,6 +14,7 @@ from vitdemo.presets import PRESETS, SIZES
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CARD = (ROOT / "checkpoints" / "README.md").read_text(encoding="utf-8")
+SHIPPED = sorted((ROOT / "checkpoints").glob("*.safetensors"))
 
 
 def block(language: str) -> str:
@@ -45,8 +46,9 @@ def test_both_commands_are_one_line_and_name_files_that_exist():
 
 
 def test_pictures_and_links_inside_the_repository_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README + CARD):
-        assert "://" in target or (ROOT / target).exists(), target
+    for folder, text in ((ROOT, README), (ROOT / "checkpoints", CARD)):
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            assert "://" in target or (folder / target).exists(), target
 
 
 def test_every_environment_variable_is_in_the_table_and_none_is_invented():
@@ -63,16 +65,17 @@ def test_measured_numbers_in_readme_are_those_beside_the_presets():
             assert re.search(rf"\| `{name}` \|[^\n]*{measured.accuracy:.1%}", README), (name, measured)
 
 
-@pytest.mark.parametrize(("path", "least", "parameters", "size"), [(checkpoint.box_path, 0.80, 3_700_000, 8_000_000), (checkpoint.tiny_path, 0.80, 820_000, 2_000_000)])
-def test_the_card_and_readme_state_the_accuracy_the_shipped_models_carry(path, least, parameters, size):
-    loaded = checkpoint.load(path())
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_card_and_readme_state_the_accuracy_the_shipped_models_carry(path):
+    parameters, size = (820_000, 2_000_000) if path.stem.endswith("-tiny") else (3_700_000, 8_000_000)
+    loaded = checkpoint.load(path)
     facts = loaded.provenance
     assert f"**{facts['test_accuracy']:.2%}**" in CARD and f"{facts['test_accuracy']:.2%}" in README
     for name, share in facts["test_per_class"].items():
         assert f"| {name} | {share:.1%} |" in CARD
-    assert facts["test_accuracy"] >= least and facts["test_pictures"] == 10_000
-    assert sum(p.numel() for p in loaded.model.parameters()) <= parameters and path().stat().st_size <= size
-    assert (path().with_suffix(".png")).is_file() and f"]({path().stem}.png)" in CARD
+    assert facts["test_accuracy"] >= 0.80 and facts["test_pictures"] == 10_000
+    assert sum(p.numel() for p in loaded.model.parameters()) <= parameters and path.stat().st_size <= size
+    assert path.with_suffix(".png").is_file() and f"]({path.stem}.png)" in CARD
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -87,12 +90,12 @@ def test_parameter_counts_said_of_a_size_are_right(size):
     assert said is None or int(said[1].replace(",", "")) == count
 
 
-@pytest.mark.parametrize("path", [checkpoint.box_path, checkpoint.tiny_path])
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_shipped_models_answer_as_their_card_says_on_a_thousand_real_test_pictures(path, real_data):
     from vitdemo import data
     from vitdemo.evaluate import evaluate
 
-    loaded = checkpoint.load(path())
+    loaded = checkpoint.load(path)
     part = data.load_part(real_data / "cifar10.zip", "test")
     thousand = evaluate(loaded.model, part.split[::10], loaded.preprocessing, loaded.classes)
     assert thousand.n == 1000 and abs(thousand.accuracy - loaded.provenance["test_accuracy"]) < 4 * thousand.standard_error

@@ -9,7 +9,7 @@ import logging
 import threading
 from typing import Any
 
-from vitdemo import looking, words, zoo
+from vitdemo import checkpoint, looking, words, zoo
 from vitdemo.checkpoint import Loaded
 from vitdemo.runs import RunError
 from vitdemo.ui import fields
@@ -53,7 +53,8 @@ class Choosing:
     def _offer(self, request: Request) -> Answer:
         """All models by where they are: in the box, here, a visitor's own, to be fetched."""
         offered = [row(entry, here=self._models.here(f"zoo:{entry.name}")) for entry in self._models.listed()]
-        return {"box": [{"model": model, "title": title} for model, title in IN_THE_BOX.items() if self._models.here(model)],
+        boxed = [model for model in IN_THE_BOX if model == BOX or self._models.here(model) and checkpoint.tiny_path() != checkpoint.box_path()]
+        return {"box": [{"model": model, "title": IN_THE_BOX[model]} for model in boxed],
                 "zoo": offered, "own": self._own(fields.runs(request, "mine", MINE)), "hub": self._models.owner.hub,
                 "megabytes": self._models.owner.upload_megabytes}
 
