@@ -123,7 +123,7 @@ class Attention(nn.Module):
         """Tokens (B, T, D) to what they gathered (B, T, D), and what decided it."""
         B, T, D = z.shape
         q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
-        sa = attend(q, k, v, learning=self.training)                        # (6), (7)
+        sa = attend(q, k, v, learning=self.training and q.requires_grad)    # (6), (7)
         return self.proj(sa.transpose(1, 2).reshape(B, T, D)), Seen(q, k, v, sa)                    # (8) heads side by side, then U_msa
 
 
