@@ -79,10 +79,10 @@ def list_checkpoints(folder: str | Path) -> list[Path]:
 def box_path() -> Path:
     """The model in the box: the first .safetensors file of the folder `checkpoints` beside the package that is not the tiny one, where
     there is another."""
-    inside = [path for path in _shipped() if not _tiny(path)] or _shipped()
+    inside = _shipped()
     if not inside:
         raise CheckpointError("there is no model in the folder 'checkpoints': put a .safetensors file there, or train one")
-    return inside[0]
+    return next((path for path in inside if not _tiny(path)), inside[0])
 
 
 def tiny_path() -> Path:

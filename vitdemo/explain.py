@@ -15,11 +15,9 @@ from vitdemo import attention, checkpoint, looking
 from vitdemo.attention import HeadFacts
 from vitdemo.checkpoint import Loaded
 from vitdemo.config import ViTConfig
-from vitdemo.geometry import Edges, Geometry
+from vitdemo.geometry import WHOLE, Edges, Geometry
 from vitdemo.images import PADDED, Input, open_picture, padded, to_input
 from vitdemo.model import Trace, ViT
-
-WHOLE: Edges = (0.0, 0.0, 1.0, 1.0)             # of a picture, as shares of its height and width
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log
 
 Edges = tuple[float, float, float, float]       # top, left, bottom, right, in pixels
+WHOLE: Edges = (0.0, 0.0, 1.0, 1.0)             # all of a picture, as shares of its height and width
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from vitdemo import formats, settings
 from vitdemo.config import Preprocessing
 from vitdemo.formats import PictureError
-from vitdemo.geometry import Edges, Geometry, centred, whole_size
+from vitdemo.geometry import WHOLE, Edges, Geometry, centred, whole_size
 
 JPEG_PIXELS = 3                                 # a JPEG may have so many times the pixels: it is reduced while it is decoded
 MAX_SCANS = 200                                 # of a progressive JPEG (real ones have about ten): each one costs a pass over all pixels
@@ -105,7 +105,7 @@ def padded(image: Image.Image, shape: tuple[int, int]) -> tuple[Image.Image, Edg
     rows, cols = shape
     height, width = max(image.height, ceil(image.width * rows / cols)), max(image.width, ceil(image.height * cols / rows))
     if (height, width) == (image.height, image.width):
-        return image, (0.0, 0.0, 1.0, 1.0)
+        return image, WHOLE
     pixels = np.asarray(image).reshape(image.height, image.width, -1)
     rim = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     ground = Image.new(image.mode, (width, height), tuple(int(value) for value in np.median(rim, axis=0)))

@@ -8,6 +8,7 @@ ends in -tiny is the tiny model. Afterwards model_card.py writes what the card s
 """
 
 import argparse
+import statistics
 import sys
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def curve(folder: RunFolder) -> Figure:
     figure = Figure(figsize=(8, 4), layout="constrained")
     right, left = (axes := figure.add_subplot()).twinx(), axes
     learned = [row for row in steps if row["loss"] is not None]
-    recent = [sum(row["loss"] for row in learned[max(0, i - 50):i + 1]) / len(learned[max(0, i - 50):i + 1]) for i in range(len(learned))]
+    recent = [statistics.fmean(row["loss"] for row in learned[max(0, i - 50):i + 1]) for i in range(len(learned))]
     right.plot([row["epoch"] for row in learned], recent, color="0.6", linewidth=1)
     right.set_ylabel("training loss (grey)")
     left.plot([row["epoch"] for row in looks], [row["accuracy"] for row in looks], "o-", color="#0072b2")

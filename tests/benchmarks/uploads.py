@@ -11,7 +11,7 @@ Data: VITDEMO_DATA or the cache.
 import argparse
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -80,9 +80,15 @@ def some(split: data.Split, count: int) -> data.Split:
     return split[torch.randperm(len(split), generator=torch.Generator().manual_seed(0))[:count]]
 
 
+def changed(loaded: checkpoint.Loaded, split: data.Split) -> Iterator[tuple[str, float]]:
+    """(name, accuracy) of each change, made to every picture."""
+    for name, change in CHANGES.items():
+        yield name, accuracy(loaded, split, lambda image, change=change: change(enlarged(image)))
+
+
 def mean_of_changes(loaded: checkpoint.Loaded, split: data.Split) -> float:
-    """Accuracy over all the changes together, each on every picture."""
-    return sum(accuracy(loaded, split, lambda image, change=change: change(enlarged(image))) for change in CHANGES.values()) / len(CHANGES)
+    """Accuracy over all the changes together."""
+    return sum(share for _, share in changed(loaded, split)) / len(CHANGES)
 
 
 def enlarged(image: Image.Image) -> Image.Image:
@@ -104,9 +110,9 @@ def main() -> None:
     print(f"{loaded.name}, {len(split)} {args.part} pictures, ± {share_error(0.8, len(split)):.1%}; {settings.machine()}\n\n| picture | right |\n|---|---|")
     print(f"| as it is | {accuracy(loaded, split, lambda image: image):.1%} |\n| enlarged ten times | {accuracy(loaded, split, enlarged):.1%} |", flush=True)
     found = []
-    for name, change in CHANGES.items():
-        found.append(accuracy(loaded, split, lambda image, change=change: change(enlarged(image))))
-        print(f"| {name} | {found[-1]:.1%} |", flush=True)
+    for name, share in changed(loaded, split):
+        found.append(share)
+        print(f"| {name} | {share:.1%} |", flush=True)
     print(f"| mean of the {len(found)} changes | {sum(found) / len(found):.1%} |")
 
 
