@@ -60,6 +60,15 @@ class Loaded:
         """Whether its classes have numbers in place of names."""
         return all(name == f"class {index}" for index, name in enumerate(self.classes))
 
+    @property
+    def held_out(self) -> tuple[float, int] | None:
+        """Share and seed of the part of the pictures that was held out from its training, where the file says so (it may say anything)."""
+        recipe = self.provenance.get("train")
+        said = self.provenance.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, self.provenance.get("seed")]
+        if not isinstance(said, list) or [type(value) for value in said] != [float, int] or not 0 < said[0] < 1:
+            return None
+        return said[0], said[1]
+
     @torch.no_grad()
     def encode(self, images: Tensor) -> Tensor:
         """The hidden states (B, T, D) after the last norm, prefix tokens first (`config.prefix` of them), for another model to read.

@@ -70,12 +70,8 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
 def _held(wanted: Plan, source: Loaded | None, name: str) -> tuple[float, int]:
     """Share and seed of the part that is held out: those of the model that a run starts from or learns from, where that learned from the
     same data, so that nothing it has learned is held out."""
-    known, own = source.provenance if source else {}, (wanted.train.validation, wanted.train.seed)
-    recipe = known.get("train")
-    held = known.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, known.get("seed")]
-    if known.get("data") != name or not isinstance(held, list) or [type(value) for value in held] != [float, int] or not 0 < held[0] < 1:
-        return own
-    return held[0], held[1]
+    known = source.held_out if source and source.provenance.get("data") == name else None
+    return known or (wanted.train.validation, wanted.train.seed)
 
 
 def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, training: int, *, resume: bool) -> None:

@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import numpy as np
-from ship import held_out
 from uploads import mean_of_changes, some
 
 from vitdemo import checkpoint, data, faithfulness, settings
@@ -73,7 +72,7 @@ def main() -> None:
         loaded = checkpoint.load(path)
         report = evaluate(loaded.model, test.split, loaded.preprocessing, loaded.classes)
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
-        held = data.hold_out(train.split, *held_out(loaded))[1]
+        held = data.hold_out(train.split, *loaded.held_out)[1]
         areas = deletion(loaded, some(held, args.pictures))
         shifted = mean_of_changes(loaded, some(test.split, SHIFTED))
         sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), args.note))

@@ -33,7 +33,7 @@ def main() -> None:
     args = parser.parse_args()
     folder, target = RunFolder(args.run), ROOT / "checkpoints" / f"{args.name}.safetensors"
     loaded = checkpoint.load(folder.best)
-    held = data.hold_out(data.load_part(args.data, "train").split, *held_out(loaded))[1]
+    held = data.hold_out(data.load_part(args.data, "train").split, *loaded.held_out)[1]
     accuracy = []
     for half in (False, True):
         checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance, half=half)
@@ -43,13 +43,6 @@ def main() -> None:
         checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance)
     print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; {target.stat().st_size / 1e6:.2f} MB")
     curve(folder).savefig(target.with_suffix(".png"), dpi=100)
-
-
-def held_out(loaded: checkpoint.Loaded) -> tuple[float, int]:
-    """Share and seed of the validation part that a model's run held out."""
-    facts = loaded.provenance
-    share, seed = facts.get("held_out") or (facts["train"]["validation"], facts["seed"])
-    return share, seed
 
 
 def curve(folder: RunFolder) -> Figure:
