@@ -118,7 +118,7 @@ def test_a_figure_shows_the_map_its_title_names_on_the_scale_it_names(name, resu
     view = {**VIEW, **VIEWS[name]}
     title, small, high, unit = shown(view_figure(result, view, opacity=1.0))
     vector = answers.map_of(result, view)
-    all_heads = {"head": result.reads(), "mean of heads": result.reads(), "read by": result.read_by(4), "patch reads": result.reads(9)}.get(name)
+    all_heads = result.reads() if name == "head" else None                  # joined heads have a scale of their own
     assert high == pytest.approx(all_heads[1, :, 1:].max() if all_heads is not None else vector[1:].max())
     assert title.replace("\n", " ") == view_title(result, view)
     assert f"the model says {result.top()[0][0]}, {result.top()[0][1]:.0%}" in small

@@ -60,7 +60,7 @@ def view_figure(explanation: Explanation, view: dict[str, Any], *, opacity: floa
         low = float(patches.min())
     elif view["kind"] == "similarity":
         low, high = -1.0, 1.0
-    shared = view["kind"] == "attention" and not own_scale
+    shared = view["kind"] == "attention" and not own_scale and isinstance(view["head"], int)      # joined heads: a scale of their own, as in the viewer
     if shared:
         rows = explanation.read_by(view["token"]) if view["direction"] == "read_by" else explanation.reads(view["token"])
         high = float(rows[view["layer"], :, prefix:].max())

@@ -99,11 +99,16 @@ function layerHigh(about, all, layer) {
   return largest(headHighs(about, all).subarray(layer * all.heads, (layer + 1) * all.heads), 0);
 }
 
-// What the colours of a map run from and to. Weights begin at 0 and end at their layer's largest, or at their own where heads are rescaled or there is but one map.
+// Where the colours of a map of a layer end: at the layer's largest weight, one scale for all heads; at its own where heads are rescaled, and where heads are
+// joined, which one head that looks at one patch would leave dark.
+const ownScale = (head) => look.own || typeof head !== "number";
+const highOf = (about, all, layer, head, map) => ownScale(head) ? largest(map, about.prefix) : layerHigh(about, all, layer);
+
+// What the colours of a map run from and to.
 function scaleOf(about, map, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return featureScale(about, map, wanted);
-  if (wanted.kind !== "attention" || look.own) return [0, largest(map, about.prefix)];
-  return [0, layerHigh(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1))];
+  if (wanted.kind !== "attention") return [0, largest(map, about.prefix)];
+  return [0, highOf(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1), wanted.head, map)];
 }
 
 const headName = (head) => typeof head === "number" ? phrase(WORDS.head_n, { n: head + 1 }) : WORDS.heads_joined[head];

@@ -175,7 +175,7 @@ function drawBar(pair, low, high) {
   $("even").hidden = !(at >= 0 && at <= 1);
   $("even").style.left = 100 * at + "%";
   if (FEATURES.includes(view.kind)) { $("unit").textContent = featureUnit(pair, !$("even").hidden); return; }
-  const scale = view.kind !== "attention" ? WORDS.scale_of_map : look.own ? WORDS.scale_of_head : phrase(WORDS.scale_of_layer, { layer: view.layer + 1 });
+  const scale = view.kind !== "attention" || typeof view.head !== "number" ? WORDS.scale_of_map : look.own ? WORDS.scale_of_head : phrase(WORDS.scale_of_layer, { layer: view.layer + 1 });
   const unit = measured(WORDS.units[view.kind], scale, pair);
   $("unit").textContent = weights ? phrase(WORDS.mark_even, { unit, tokens: result.tokens }) : unit;
 }

@@ -61,7 +61,7 @@ function drawHeads(all) {
     if (canvas.dataset.stamp === stamp && canvas.about === result) continue;
     const vector = all && fuse(all, view.layer, head);
     button.setAttribute("aria-label", button.lastChild.textContent + (vector ? ": " + mostIn(vector) : ""));
-    paint(canvas, result, vector, vector ? (look.own ? largest(vector, result.prefix) : layerHigh(result, all, view.layer)) : 0, 132);
+    paint(canvas, result, vector, vector ? highOf(result, all, view.layer, head, vector) : 0, 132);
     canvas.dataset.stamp = stamp;
     canvas.about = result;
   }

@@ -68,7 +68,7 @@ const projected = (() => {
         ramp(scale);
         low.textContent = scaleNumber(drawn.low);
         const number = scaleNumber(drawn.high);
-        high.textContent = view.kind === "attention" && !beside() ? phrase(alone ? WORDS.high_own : WORDS.high_layer, { number }) : number;
+        high.textContent = view.kind === "attention" && !beside() ? phrase(alone || ownScale(view.head) ? WORDS.high_own : WORDS.high_layer, { number }) : number;
         bar.hidden = view.kind === "colours";
       },
       keys: { ...LAYER, ...HEAD, ...TOKEN, o: () => { alone = !alone; change({}); }, u: () => compareWith(other.kind === "twin" ? "none" : "twin") } };
@@ -97,7 +97,7 @@ const projected = (() => {
         const all = maps(), line = 1.7 * parseFloat(getComputedStyle(box.firstChild).fontSize), about = seenPart(result), { columns, side } = tiling(result.heads, room, about.width / about.height, line, 30);
         box.style.gridTemplateColumns = "repeat(" + columns + ", auto)";
         for (const [head, button] of [...box.children].entries()) {
-          const vector = all && fuse(all, view.layer, head), high = !all ? 0 : look.own ? largest(vector, result.prefix) : layerHigh(result, all, view.layer);
+          const vector = all && fuse(all, view.layer, head), high = all ? highOf(result, all, view.layer, head, vector) : 0;
           button.setAttribute("aria-pressed", String(head === view.head));
           button.setAttribute("aria-label", headName(head) + (all ? ": " + mostIn(vector) : ""));
           button.firstChild.style.width = side + "px";
