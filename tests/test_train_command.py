@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -211,6 +212,19 @@ def test_a_fine_tuned_run_goes_on_also_when_the_file_it_started_from_is_gone(col
     assert train_command.main(["--out", str(folder.path), "--resume"]) == 0
     one, two = (torch.load(path / "last.pt", weights_only=True)["model"] for path in (folder.path, tmp_path / "whole"))
     assert all(torch.equal(one[name], two[name]) for name in one)
+    kept = checkpoint.load(checkpoint.box_path())
+    for path in (folder.path, tmp_path / "whole"):                           # both tell the training before their own, as the box's file does
+        assert checkpoint.load(path / "best.safetensors").before == kept.lineage and kept.lineage[-1]["test_accuracy"] > 0.5
+
+
+def test_of_trainings_before_a_models_own_a_file_may_tell_little_and_nothing_odd(tiny):
+    def with_(**said):
+        return replace(tiny, provenance={"data": "x", **said})
+
+    assert with_().lineage == ({"data": "x"},) and with_(before=[{"data": "y"}]).lineage == ({"data": "y"}, {"data": "x"})
+    for odd in ("y", [1], {"data": "y"}, [{"data": "y" * 30_000}]):
+        assert with_(before=odd).before == ()
+    assert with_(notes="y" * 30_000, before=[{"data": "y"}]).lineage == ({"data": "y"},)
 
 
 def stop_after(folder: RunFolder, wanted, *, step: int) -> None:

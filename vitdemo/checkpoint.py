@@ -33,6 +33,7 @@ __all__ = ["CheckpointError", "HeadsNeeded", "Loaded", "Stated", "box_path", "fi
 FORMATS = ("1", "2")                    # a new one when an older version could misread a newer file; "2": the fingerprint is of a small image
 GRID = 8                                # patches a side of that small image: enough to tell a wrong number of heads, quick for large models
 SUFFIXES = (".safetensors", ".pt", ".pth")
+TOLD = 20_000                           # characters that a file may tell of the trainings before its own
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,19 @@ class Loaded:
         if not isinstance(said, list) or [type(value) for value in said] != [float, int] or not 0 < said[0] < 1:
             return None
         return said[0], said[1]
+
+    @property
+    def before(self) -> tuple[dict[str, Any], ...]:
+        """Where the weights come from that its training began with, oldest first; a file that tells very much is not believed."""
+        told = self.provenance.get("before")
+        sound = isinstance(told, list) and all(isinstance(one, dict) for one in told) and len(json.dumps(told)) < TOLD
+        return tuple(told) if sound else ()
+
+    @property
+    def lineage(self) -> tuple[dict[str, Any], ...]:
+        """`before`, and its own training last: what is said of a model that starts from this one."""
+        own = {name: value for name, value in self.provenance.items() if name != "before"}
+        return (*self.before, own) if len(json.dumps(own)) < TOLD else self.before
 
     @torch.no_grad()
     def encode(self, images: Tensor) -> Tensor:

@@ -39,6 +39,7 @@ class Parts(NamedTuple):
     preprocessing: Preprocessing
     held: tuple[float, int] = (0.0, 0)                                      # share and seed of what is held out
     digest: str = ""                # of what is learned from and what is held out
+    before: tuple[dict[str, Any], ...] = ()                                 # where the weights that it starts from come from, oldest first
 
 
 class Recorder:
@@ -216,6 +217,7 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
     return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
+            **({"before": list(parts.before)} if parts.before else {}),
             **({"taught_by": "the model in the box" if plan.teacher == "box" else PurePath(plan.teacher).stem} if plan.teacher else {}),
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,

@@ -51,7 +51,8 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     wanted = wanted._replace(vit=model.config)
     teacher = Teacher(taught_by, dataset.classes, preprocessing, precision=wanted.train.precision).to(world.device) if taught_by else None
     state = State(model.to(world.device), wanted.train)
-    parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation))
+    parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation),
+                  before=(source.before if resume else source.lineage) if source else ())
     recorder = Recorder(folder, wanted, state, parts, quiet=quiet)
     if resume:
         recorder.restore()

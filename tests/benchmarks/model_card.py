@@ -9,6 +9,7 @@ the maps are is measured on validation pictures: the mean probability of the ans
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
@@ -96,13 +97,8 @@ def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float
 
 def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str) -> str:
     facts, config = loaded.provenance, loaded.config
-    recipe = facts["train"]
-    budget = f"--minutes {recipe['minutes']:g}" if recipe["minutes"] else f"--epochs {recipe['epochs']}"
-    taught = " --teacher box" if "taught_by" in facts else ""
-    own = PRESETS[facts["preset"]].train.to_json()
-    changed = {name: value for name, value in recipe.items() if name not in ("minutes", "epochs", "seed", "threads") and own[name] != value}
-    command = (f"python -m vitdemo.train --model {facts['model']} --preset {facts['preset']} --data cifar10 {budget} --seed {facts['seed']} "
-               f"--threads {facts['threads']}{taught}" + "".join(f" --set {name}={value}" for name, value in changed.items()))
+    ways = [*loaded.before, facts]
+    commands = [command(one, f"runs/{i}" if i else "") for i, one in enumerate(ways)] if loaded.before else [command(facts)]
     worst = max(((i, j) for i in range(len(report.classes)) for j in range(i)), key=lambda p: report.confusion[p[0]][p[1]] + report.confusion[p[1]][p[0]])
     parameters = sum(p.numel() for p in loaded.model.parameters())
     picture = path.with_suffix(".png")
@@ -111,13 +107,24 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         depth=config.depth, heads=config.heads, dim=config.dim, patch=config.patch[0], size=config.image[0], megabytes=path.stat().st_size / 1e6,
         bits=16 if path.stat().st_size < 3 * parameters else 32, n=report.n, accuracy=report.accuracy, error=report.standard_error,
         validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"], ece=report.expected_calibration_error,
-        shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command=command,
-        seconds=facts["seconds"], epochs=facts["epochs"], hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
+        shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command="`, then `".join(commands),
+        seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
         curve=f"![How it learned]({picture.name})\n\n" if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",
     )
+
+
+def command(facts: dict[str, Any], start: str = "") -> str:
+    """What repeats a training, from a file's own words; `start` is the folder of the run before."""
+    recipe = facts["train"]
+    budget = f"--minutes {recipe['minutes']:g}" if recipe["minutes"] else f"--epochs {recipe['epochs']}"
+    own = PRESETS[facts["preset"]].train.to_json()
+    changed = {name: value for name, value in recipe.items() if name not in ("minutes", "epochs", "seed", "threads") and own[name] != value}
+    begun = f"--start {start}/best.safetensors" if start else f"--model {facts['model']}"
+    return (f"python -m vitdemo.train {begun} --preset {facts['preset']} --data cifar10 {budget} --seed {facts['seed']} --threads {facts['threads']}"
+            + " --teacher box" * ("taught_by" in facts) + "".join(f" --set {name}={value}" for name, value in changed.items()))
 
 
 if __name__ == "__main__":
