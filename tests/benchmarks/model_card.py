@@ -28,7 +28,7 @@ SHIFTED = 1000                                  # test pictures that are changed
 CARD = """# {title}: `{name}`
 
 A plain Vision Transformer with {parameters:,} parameters ({depth} layers, {heads} heads, width {dim}, patches of {patch} × {patch} on
-{size} × {size} pixels), trained by this repository's own code on CIFAR-10 and nothing else. {megabytes:.1f} MB, {bits} bits a number, one
+{size} × {size} pixels), trained by this repository's own code on CIFAR-10 and nothing else{taught}. {megabytes:.1f} MB, {bits} bits a number, one
 self-describing safetensors file: configuration, class names, preprocessing, provenance and a fingerprint that is checked on load.
 
 | | |
@@ -110,6 +110,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command="`, then `".join(commands),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
+        taught=", from the answers of the model in the box in the place of labels" if "taught_by" in facts else "",
         curve=f"![How it learned]({picture.name})\n\n" if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",
