@@ -41,7 +41,7 @@ def test_layer_opacity_grid_scale_and_head_change_the_picture_with_the_network_c
     tab.context.set_offline(True)
     before = [drawn(tab)]
     for change in (lambda: slide(tab, ".vd-layer", 1), lambda: slide(tab, ".vd-opacity", 30), lambda: tab.locator(".vd-grid").uncheck(),
-                   lambda: tab.locator(".vd-own").check(), lambda: tab.locator(".vd-heads").get_by_role("button", name="head 1").click()):
+                   lambda: tab.locator(".vd-heads").get_by_role("button", name="head 2").click(), lambda: tab.locator(".vd-own").check()):
         change()
         assert drawn(tab) not in before
         before.append(drawn(tab))
