@@ -72,10 +72,9 @@ def test_the_card_and_readme_state_the_accuracy_the_shipped_models_carry(path):
     facts = loaded.provenance
     card = CARD.split(f": `{path.stem}`")[1].split("\n# ")[0]
     stated = float(re.search(r"\*\*([\d.]+)%\*\*", card)[1])
-    # what is carried was measured before the numbers were rounded to 16 bits, which may tip a picture or two
-    assert stated == pytest.approx(100 * facts["test_accuracy"], abs=0.021) and f"**{stated:.2f}%**" in README
+    assert stated == round(100 * facts["test_accuracy"], 2) and f"**{stated:.2f}%**" in README
     for name, share in facts["test_per_class"].items():
-        assert float(re.search(rf"\| {name} \| ([\d.]+)% \|", card)[1]) == pytest.approx(100 * share, abs=0.21)
+        assert float(re.search(rf"\| {name} \| ([\d.]+)% \|", card)[1]) == round(100 * share, 1)
     assert facts["test_accuracy"] >= 0.80 and facts["test_pictures"] == 10_000
     assert sum(p.numel() for p in loaded.model.parameters()) <= parameters and path.stat().st_size <= size
     assert path.with_suffix(".png").is_file() and f"]({path.stem}.png)" in CARD
