@@ -178,6 +178,30 @@ def test_weights_from_queries_and_keys_give_what_the_fused_attention_gave():
     assert torch.allclose(rebuilt, out, atol=1e-12)
 
 
+@pytest.mark.parametrize("change", [*OPTIONS.values(), {"head": "both"}, {"depth": 1}], ids=[*OPTIONS, "both", "one block"])
+def test_what_is_spared_while_learning_changes_neither_logits_nor_gradients(change):
+    config = TINY.with_(**change)
+    model, images = make(config), pictures(config)
+    found = []
+    for spared in (False, True):
+        model.train(spared).zero_grad()
+        logits = model(images)
+        F.cross_entropy(logits, torch.arange(5) % 3).backward()
+        found.append([logits.detach(), *(p.grad.clone() for p in model.parameters())])
+    assert all(torch.allclose(whole, few, atol=1e-12) for whole, few in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(("change", "worked_out"), [({}, 1), ({"distilled": True, "registers": 3}, 5), ({"head": "both"}, 16),
+                                                    ({"pool": "mean", "class_token": False}, 15)])
+def test_the_last_block_works_out_only_what_the_classifier_reads_and_only_while_learning(change, worked_out):
+    model = make(TINY.with_(**change))
+    seen = []
+    model.norm.register_forward_hook(lambda module, given, out: seen.append(out.shape[1]))
+    model(pictures())
+    model.train()(pictures())
+    assert seen == [model.config.prefix + 15, worked_out]
+
+
 def test_rows_sum_to_one_and_a_row_and_a_column_are_those_of_the_whole():
     trace = make().trace(pictures())
     whole = attention.weights(trace.queries[1], trace.keys[1])

@@ -99,12 +99,12 @@ class PatchEmbed(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, *, learning: bool = False) -> Tensor:
-    """softmax(q k^T / sqrt(d)) v, equations (6) and (7), for queries, keys and values (B, H, T, d).
+    """softmax(q k^T / sqrt(d)) v, equations (6) and (7), for keys and values (B, H, T, d) and the queries of all tokens or the first few.
 
     In one fused step, which never holds the T x T weights; but written out over few tokens on a CPU, while a model learns, where it is as
     fast, and in bfloat16, where it is several times as fast (tests/benchmarks/limits.py).
     """
-    if q.device.type != "cpu" or q.shape[2] > FEW_TOKENS or not (learning or q.dtype == torch.bfloat16):
+    if q.device.type != "cpu" or k.shape[2] > FEW_TOKENS or not (learning or q.dtype == torch.bfloat16):
         return F.scaled_dot_product_attention(q, k, v)
     with torch.autocast("cpu", enabled=False):                              # which would take the weights to float32 and back
         return (q * q.shape[3] ** -0.5 @ k.transpose(2, 3)).softmax(3) @ v
@@ -119,12 +119,17 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(config.dim, 3 * config.dim, bias=config.qkv_bias)
         self.proj = nn.Linear(config.dim, config.dim)
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Seen]:
-        """Tokens (B, T, D) to what they gathered (B, T, D), and what decided it."""
+    def forward(self, z: Tensor, read: int | None = None) -> tuple[Tensor, Seen]:
+        """Tokens (B, T, D) to what they, or the first `read` of them, gathered (B, T or read, D), and what decided it."""
         B, T, D = z.shape
-        q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
+        if read is None:
+            q, k, v = self.qkv(z).view(B, T, 3, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)     # (5) each (B, H, T, d)
+        else:                                                               # the same layer in two parts, the queries' for few tokens only
+            (w_q, w_kv), (b_q, b_kv) = (x.split((D, 2 * D)) if x is not None else (None, None) for x in (self.qkv.weight, self.qkv.bias))
+            q = F.linear(z[:, :read], w_q, b_q).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            k, v = F.linear(z, w_kv, b_kv).view(B, T, 2, self.heads, D // self.heads).permute(2, 0, 3, 1, 4)
         sa = attend(q, k, v, learning=self.training and q.requires_grad)    # (6), (7)
-        return self.proj(sa.transpose(1, 2).reshape(B, T, D)), Seen(q, k, v, sa)                    # (8) heads side by side, then U_msa
+        return self.proj(sa.transpose(1, 2).flatten(2)), Seen(q, k, v, sa)                          # (8) heads side by side, then U_msa
 
 
 class MLP(nn.Module):
@@ -162,9 +167,10 @@ class Block(nn.Module):
         self.mlp = MLP(config)
         self.ls2 = LayerScale(config.dim) if config.layer_scale else nn.Identity()
 
-    def forward(self, z: Tensor) -> tuple[Tensor, Seen]:
-        branch, seen = self.attn(self.norm1(z))
-        z = z + self.ls1(branch)                                            # (2)
+    def forward(self, z: Tensor, read: int | None = None) -> tuple[Tensor, Seen]:
+        """Tokens (B, T, D) to what becomes of them, or of the first `read` of them, and what decided it."""
+        branch, seen = self.attn(self.norm1(z), read)
+        z = z[:, :read] + self.ls1(branch)                                  # (2)
         z = z + self.ls2(self.mlp(self.norm2(z)))                           # (3)
         return z, seen
 
@@ -217,10 +223,13 @@ class ViT(nn.Module):
         p = torch.cat(prefix, dim=1)
         return torch.cat((p[:, :rows] + p_rows[:, :rows], p[:, rows:], z + p_rows[:, rows:]), dim=1)
 
-    def transform(self, z: Tensor) -> Tensor:
-        """Equations (2) and (3), block after block, and the last norm: embedded tokens (B, T, D) -> hidden states (B, T, D)."""
-        for block in self.blocks:
+    def transform(self, z: Tensor, *, read: int | None = None) -> Tensor:
+        """Equations (2) and (3), block after block, and the last norm: embedded tokens (B, T, D) -> hidden states (B, T, D), or those of
+        the first `read` tokens alone, which spares the last block the others."""
+        *earlier, last = self.blocks
+        for block in earlier:
             z, _ = block(z)
+        z, _ = last(z, read)
         return self.norm(z)
 
     def encode(self, images: Tensor) -> Tensor:
@@ -228,7 +237,8 @@ class ViT(nn.Module):
         return self.transform(self.embed(images))
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.classify(self.encode(images))
+        read = self._read if self.training else None                        # outside training logits are those of `trace`, to the bit
+        return self.classify(self.transform(self.embed(images), read=read))
 
     def trace(self, images: Tensor) -> Trace:
         """The same pass as `forward`, with what it saw on the way."""
@@ -237,10 +247,9 @@ class ViT(nn.Module):
     def follow(self, z: Tensor) -> Trace:
         """`trace` from embedded tokens (B, T, D) on."""
         queries, keys, lens = [], [], []
-        read = self.config.prefix if self.config.pool == "cls" and self.config.head != "both" else z.shape[1]       # by the classifier
         for block in self.blocks:
             if queries:                                                     # after the block before; after the last one it reads `tokens`
-                lens.append(self.classify(self.norm(z[:, :read])))
+                lens.append(self.classify(self.norm(z[:, :self._read])))
             z, seen = block(z)
             queries.append(seen.q)
             keys.append(seen.k)
@@ -269,6 +278,11 @@ class ViT(nn.Module):
         if self.head_dist is not None:                                      # DeiT: the mean of both heads' opinions
             return (self.head(y) + self.head_dist(tokens[:, 1])) / 2
         return self.head(y)
+
+    @property
+    def _read(self) -> int | None:
+        """How many tokens, from the first, the classifier reads; None for all of them."""
+        return self.config.prefix if self.config.pool == "cls" and self.config.head != "both" else None
 
     def _grid(self, images: Tensor) -> tuple[int, int]:
         channels, (height, width), patch = self.config.channels, images.shape[-2:], self.config.patch
