@@ -8,7 +8,7 @@ import pytest
 from vitdemo import presets
 from vitdemo.config import ConfigError, TrainConfig, ViTConfig
 from vitdemo.plan import BUDGETS, EXPLAINED, Plan, plan
-from vitdemo.presets import LEARNED, PRESETS, SIZES
+from vitdemo.presets import PRESETS, SIZES, learned
 
 
 def test_presets_make_plans_that_go_into_json_and_back_and_changes_are_checked():
@@ -37,13 +37,15 @@ def test_every_preset_says_where_it_comes_from_and_names_a_size_that_exists():
 
 
 def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far_outside():
-    for point in LEARNED:
+    points = learned("class")
+    assert points == learned("quick") == learned("break") and len(points) >= 3
+    for point in points:
         assert presets.expected(point.images) == pytest.approx(point.accuracy)
-    between = [presets.expected(images) for images in range(28_200, 300_601, 5_000)]
-    assert between == sorted(between) and 0.478 < presets.expected(60_000) < 0.624
-    low, high = LEARNED[0].images, LEARNED[-1].images
+    low, high = points[0].images, points[-1].images
+    between = [presets.expected(images) for images in range(low, high, 5_000)]
+    assert between == sorted(between) and points[0].accuracy < presets.expected((low + high) / 2, "break") < points[-1].accuracy
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
-    assert presets.expected(low / 1.4) < LEARNED[0].accuracy and presets.expected(high * 1.4) > LEARNED[-1].accuracy
+    assert presets.expected(low / 1.4) < points[0].accuracy and presets.expected(high * 1.4) > points[-1].accuracy
 
 
 @pytest.mark.parametrize("name", BUDGETS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from vitdemo import data, words
 from vitdemo.child import environment
-from vitdemo.presets import LEARNED, PRESETS, SIZES, expected
+from vitdemo.presets import PRESETS, SIZES, expected, learned
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, order
@@ -56,7 +56,7 @@ class Offers:
             return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
-        likely = expected(images) if images and usual(made) else None
+        likely = expected(images, preset) if images and usual(made) else None
         return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images,
                 "passes": images / made.source.pictures,
                 "expected": likely, "busy": busy, "training_seconds": training, "sentence": said(made, pace, training, likely, busy)}
@@ -167,8 +167,8 @@ def said(made: Order, pace: float, training: float, likely: float | None, busy: 
     parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the "
              "time goes into looks at pictures it never learns from and the test."]
     if likely is not None:
-        parts.append(f"From {sum(point.n for point in LEARNED)} runs of this recipe, about {likely:.0%} of the test pictures right can be "
-                     "expected.")
+        runs = sum(point.n for point in learned(made.plan.preset))
+        parts.append(f"From {runs} run{'s' * (runs != 1)} of such a recipe, about {likely:.0%} of the test pictures right can be expected.")
     elif usual(made):
         parts.append("No run of this length was measured.")
     if busy:
