@@ -62,13 +62,13 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
 
 
 def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
-    for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "class"), (60, "break")):
+    for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "class"), (40, "break"), (60, "hour")):
         assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
-    assert timed.started.read_text().split() == ["quick", "break"]          # quick and class go at one pace
+    assert timed.started.read_text().split() == ["quick", "break", "hour"]          # quick and class go at one pace
     timed.until_timed(minutes=3, data="cifar10", changes={"depth": 2})
     timed.until_timed(minutes=3, data="cifar10", changes={"batch": 64})
     timed.until_timed(minutes=3, data="cifar10", changes={"seed": 7, "lr": 0.01})
-    assert timed.starts == 4
+    assert timed.starts == 5
 
 
 def test_only_what_was_measured_is_promised(timed):
@@ -79,7 +79,7 @@ def test_only_what_was_measured_is_promised(timed):
         assert offer["expected"] is None and "test pictures" not in offer["sentence"], request
     assert timed.until_timed(minutes=3, data="cifar10", changes={"seed": 3, "evaluations": 5})["expected"] is not None
     timed.prints = '{"images_per_second": 5}'
-    far = timed.until_timed(minutes=3, data="cifar10", preset="class")
+    far = timed.until_timed(minutes=3, data="cifar10", preset="hour")
     assert far["expected"] is None and "No run of this length was measured" in far["sentence"]
 
 

@@ -48,6 +48,13 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     assert presets.expected(low / 1.4) < points[0].accuracy and presets.expected(high * 1.4) > points[-1].accuracy
 
 
+def test_a_single_measured_run_speaks_for_its_own_length_only():
+    (point,) = learned("hour")
+    assert presets.expected(point.images * 1.05, "hour") == presets.expected(point.images / 1.05, "hour") == point.accuracy
+    assert presets.expected(point.images * 1.2, "hour") is presets.expected(point.images / 1.2, "hour") is None
+    assert presets.expected(point.images, "plain") is None
+
+
 @pytest.mark.parametrize("name", BUDGETS)
 def test_one_budget_takes_the_place_of_the_presets_own_also_among_the_changes(name):
     for asked in ({name: 2}, {"changes": {name: 2}}, {"changes": {**dict.fromkeys(BUDGETS, 0), name: 2}}):
