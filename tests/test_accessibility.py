@@ -175,7 +175,9 @@ def explore_kinds(tab: Page) -> Iterator[str]:
 def explore(tab: Page) -> Iterator[str]:
     """The Explore tab's states, by name, one after the other."""
     expect(tab.locator(".vd-verdict")).not_to_be_empty()
-    expect(tab.locator("#vd-examples button.thumbnail-item[aria-label^='Example']")).to_have_count(tab.locator("#vd-examples button.thumbnail-item").count())
+    thumbnails = tab.locator("#vd-examples button.thumbnail-item")
+    expect(thumbnails).not_to_have_count(0)                                 # they come on their own, and are named afterwards
+    expect(tab.locator("#vd-examples button.thumbnail-item[aria-label^='Example']")).to_have_count(thumbnails.count())
     for part in ("vd-about-kind", "vd-names", "vm-about"):
         tab.locator(f".{part} > summary").click()
     yield "loaded"
