@@ -71,6 +71,11 @@ class Report:
         """How far confidence and accuracy lie apart, averaged over the pictures (Guo et al. 2017, equation (3)); 0 to 1."""
         return sum(part.count * abs(part.right - part.confidence) for part in self.calibration) / self.n
 
+    def tested(self) -> dict[str, Any]:
+        """What a checkpoint's provenance says of the test pictures, where this is about those."""
+        return {"test_accuracy": self.accuracy, "test_pictures": self.n, "test_per_class": self.per_class,
+                "test_calibration_error": self.expected_calibration_error}
+
     def to_json(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy, "standard_error": self.standard_error, "n": self.n, "per_class": self.per_class,
                 "classes": list(self.classes), "confusion": [list(row) for row in self.confusion],

@@ -20,7 +20,7 @@ FEW_TOKENS = 128                                # over which attention on a CPU 
 
 
 class Trace(NamedTuple):
-    """One pass of the model with what the views need: equal in every bit to a pass without it."""
+    """One pass of the model with what the views need: outside training, equal in every bit to a pass without it."""
 
     logits: Tensor                  # (B, K)
     tokens: Tensor                  # (B, T, D), what `encode` returns

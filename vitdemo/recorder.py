@@ -133,10 +133,8 @@ class Recorder:
         logits = predict(model.to(next(self.state.model.parameters()).device), test.images, parts.preprocessing, between=between)
         report = Report.of(logits, test.labels, parts.classes)
         if kept:
-            tested = {"test_accuracy": report.accuracy, "test_pictures": report.n, "test_per_class": report.per_class,
-                      "test_calibration_error": report.expected_calibration_error}
             checkpoint.save(self.folder.best, model, classes=parts.classes, preprocessing=parts.preprocessing,
-                            provenance={**kept.provenance, **tested})
+                            provenance={**kept.provenance, **report.tested()})
         path = self.folder.path / "mistakes-test.safetensors"
         self._extra("list of mistakes", lambda: mistakes.save(path, test, logits, parts.classes))
         self.folder.log({"test": report.to_json()})

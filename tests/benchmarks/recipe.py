@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 
-from short_runs import trained
+from short_runs import best, trained
 
 from vitdemo import heap, settings
 from vitdemo.plan import plan
@@ -34,10 +34,6 @@ CHANGES: dict[str, dict[str, Any]] = {
 def rows(changes: dict[str, Any], minutes: float, threads: int, seed: int) -> list[dict[str, Any]]:
     """What a run wrote down: its steps, those with an `accuracy` on the validation part among them."""
     return trained(plan(preset="class", minutes=minutes, changes={"threads": threads, "seed": seed, **changes}))[0]
-
-
-def best(found: list[dict[str, Any]]) -> float:
-    return max(row["accuracy"] for row in found if row.get("accuracy") is not None)
 
 
 def overtake(minutes: float, threads: int, seed: int) -> None:

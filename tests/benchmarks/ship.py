@@ -12,6 +12,7 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -34,27 +35,21 @@ def main() -> None:
     args = parser.parse_args()
     folder, target = RunFolder(args.run), ROOT / "checkpoints" / f"{args.name}.safetensors"
     loaded = checkpoint.load(folder.best)
-    held = data.hold_out(data.load_part(args.data, "train").split, *loaded.held_out)[1]
-    accuracy = []
-    for half in (False, True):
-        checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance, half=half)
-        again = checkpoint.load(target)
-        accuracy.append(evaluate(again.model, held, again.preprocessing, again.classes).accuracy)
-    if accuracy[1] < accuracy[0]:
-        checkpoint.save(target, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=loaded.provenance)
-    print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; {target.stat().st_size / 1e6:.2f} MB")
-    print(f"test accuracy {state(target, data.load_part(args.data, 'test').split, accuracy[1] >= accuracy[0]):.2%}")
+    held, test = data.hold_out(data.load_part(args.data, "train").split, *loaded.held_out)[1], data.load_part(args.data, "test").split
+    files = [stored(target, loaded, loaded.provenance, half) for half in (False, True)]
+    accuracy = [evaluate(file.model, held, file.preprocessing, file.classes).accuracy for file in files]
+    half = accuracy[1] >= accuracy[0]
+    report = evaluate(files[half].model, test, loaded.preprocessing, loaded.classes)
+    stored(target, loaded, {**loaded.provenance, **report.tested()}, half)
+    print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; test accuracy {report.accuracy:.2%}; "
+          f"{target.stat().st_size / 1e6:.2f} MB")
     curve(folder).savefig(target.with_suffix(".png"), dpi=100)
 
 
-def state(path: Path, test: data.Split, half: bool) -> float:
-    """Measures a file on the test pictures, writes into it what came out, and returns the accuracy (0 to 1)."""
-    loaded = checkpoint.load(path)
-    report = evaluate(loaded.model, test, loaded.preprocessing, loaded.classes)
-    facts = {**loaded.provenance, "test_accuracy": report.accuracy, "test_pictures": report.n, "test_per_class": report.per_class,
-             "test_calibration_error": report.expected_calibration_error}
+def stored(path: Path, loaded: checkpoint.Loaded, facts: dict[str, Any], half: bool) -> checkpoint.Loaded:
+    """The model as it comes back from a file, in which its numbers may be rounded to 16 bits."""
     checkpoint.save(path, loaded.model, classes=loaded.classes, preprocessing=loaded.preprocessing, provenance=facts, half=half)
-    return report.accuracy
+    return checkpoint.load(path)
 
 
 def curve(folder: RunFolder) -> Figure:

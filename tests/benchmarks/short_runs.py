@@ -43,7 +43,12 @@ def main() -> None:
 def once(preset: str, threads: int, seed: int, data: str | None, epochs: int | None) -> tuple[float, int, float, float]:
     """(seconds of training, images seen, best accuracy on the validation part, that of those weights on the test part) of one run."""
     steps, accuracy = trained(plan(preset=preset, data=data, epochs=epochs, changes={"threads": threads, "seed": seed}))
-    return steps[-1]["seconds"], steps[-1]["images"], max(row["accuracy"] for row in steps if row["accuracy"] is not None), accuracy
+    return steps[-1]["seconds"], steps[-1]["images"], best(steps), accuracy
+
+
+def best(steps: list[dict[str, Any]]) -> float:
+    """The best accuracy on the validation part among a run's steps."""
+    return max(row["accuracy"] for row in steps if row.get("accuracy") is not None)
 
 
 def trained(wanted: Plan) -> tuple[list[dict[str, Any]], float]:
