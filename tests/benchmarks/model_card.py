@@ -1,12 +1,14 @@
 """Measures the models in the box on the test pictures and writes their card, checkpoints/README.md.
 
-    python tests/benchmarks/model_card.py --data PATH/cifar10.zip [--pictures 500] [--note "..."]
+    python tests/benchmarks/model_card.py --data PATH/cifar10.zip [--pictures 500] [--note cifar10-tiny "other programs beside"]
 
 The test pictures were used once before, at the end of each model's run; what stands there is measured again, on the very files. How faithful
 the maps are is measured on validation pictures: the mean probability of the answer while patches are hidden, the most important first.
 """
 
 import argparse
+import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -65,10 +67,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="cifar10")
     parser.add_argument("--pictures", type=int, default=500)
-    parser.add_argument("--note", default="", help="what else the machine did meanwhile")
+    parser.add_argument("--note", nargs=2, action="append", default=[], metavar=("NAME", "WORDS"), help="what else the machine did while a model was trained")
     args = parser.parse_args()
     test, train = (data.load_part(args.data, part) for part in ("test", "train"))
-    sections = []
+    box, sections = checkpoint.load(), []
     for path in sorted((ROOT / "checkpoints").glob("*.safetensors"), key=lambda path: path != checkpoint.box_path()):
         loaded = checkpoint.load(path)
         report = evaluate(loaded.model, test.split, loaded.preprocessing, loaded.classes)
@@ -76,7 +78,7 @@ def main() -> None:
         held = data.hold_out(train.split, *loaded.held_out)[1]
         areas = deletion(loaded, some(held, args.pictures))
         shifted = mean_of_changes(loaded, some(test.split, SHIFTED))
-        sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), args.note))
+        sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), dict(args.note).get(path.stem, ""), teacher(loaded, box)))
     (ROOT / "checkpoints" / "README.md").write_text("\n".join([*sections, LIMITS]), encoding="utf-8")
     print(settings.machine())
 
@@ -95,10 +97,12 @@ def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str) -> str:
+def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str,
+         taught: tuple[str, str]) -> str:
     facts, config = loaded.provenance, loaded.config
     ways = [*loaded.before, facts]
-    commands = [command(one, f"runs/{i}" if i else "") for i, one in enumerate(ways)] if loaded.before else [command(facts)]
+    said, teaching = taught
+    commands = [command(one, f"runs/{i}" if i else "", teaching) for i, one in enumerate(ways)]
     worst = max(((i, j) for i in range(len(report.classes)) for j in range(i)), key=lambda p: report.confusion[p[0]][p[1]] + report.confusion[p[1]][p[0]])
     parameters = sum(p.numel() for p in loaded.model.parameters())
     picture = path.with_suffix(".png")
@@ -110,22 +114,36 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command="`, then `".join(commands),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
-        taught=", from the answers of the model in the box in the place of labels" if "taught_by" in facts else "",
+        taught=f", from the answers of {said} in the place of labels" if said else "",
         curve=f"![How it learned]({picture.name})\n\n" if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",
     )
 
 
-def command(facts: dict[str, Any], start: str = "") -> str:
-    """What repeats a training, from a file's own words; `start` is the folder of the run before."""
+def teacher(loaded: checkpoint.Loaded, box: checkpoint.Loaded) -> tuple[str, str]:
+    """Whose answers a model learned from, in words and as `--teacher` takes it; nothing where it learned from labels."""
+    run = loaded.provenance.get("taught_by")
+    if run in (None, "the model in the box"):
+        return (run, "box") if run else ("", "")
+    first = box.before and box.before[0]["preset"] == run
+    return f"the run `{run}`" + ", with which the training of the model in the box began," * bool(first), "runs/1/best.safetensors"
+
+
+def command(facts: dict[str, Any], start: str = "", taught: str = "") -> str:
+    """What repeats a training, from a file's own words; `start` is the folder of the run before, `taught` who taught it."""
     recipe = facts["train"]
     budget = f"--minutes {recipe['minutes']:g}" if recipe["minutes"] else f"--epochs {recipe['epochs']}"
     own = PRESETS[facts["preset"]].train.to_json()
     changed = {name: value for name, value in recipe.items() if name not in ("minutes", "epochs", "seed", "threads") and own[name] != value}
     begun = f"--start {start}/best.safetensors" if start else f"--model {facts['model']}"
     return (f"python -m vitdemo.train {begun} --preset {facts['preset']} --data cifar10 {budget} --seed {facts['seed']} --threads {facts['threads']}"
-            + " --teacher box" * ("taught_by" in facts) + "".join(f" --set {name}={value}" for name, value in changed.items()))
+            + (f" --teacher {taught}" if "taught_by" in facts else "") + "".join(f" --set {written(name, value)}" for name, value in changed.items()))
+
+
+def written(name: str, value: Any) -> str:
+    """A setting as a shell takes it."""
+    return shlex.quote(f"{name}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}")
 
 
 if __name__ == "__main__":

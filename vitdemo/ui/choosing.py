@@ -89,7 +89,8 @@ class Choosing:
         loaded = self._models.get(model)
         return {"model": model, "title": self._title(model, loaded), "line": self._models.describe(model, loaded), "facts": facts(loaded),
                 "sides": list(looking.sides(loaded)), "side": loaded.preprocessing.size[0], "square": square(loaded),
-                "shape": loaded.preprocessing.size[0] / loaded.preprocessing.size[1], "fit": loaded.preprocessing.fit}
+                "shape": loaded.preprocessing.size[0] / loaded.preprocessing.size[1], "fit": loaded.preprocessing.fit,
+                "fits": list(looking.FITS)}
 
     def _title(self, model: str, loaded: Loaded) -> str:
         if model in IN_THE_BOX:

@@ -50,11 +50,9 @@ function describe(line, facts) {
 }
 
 // What it can get of a picture: as its own way says, or otherwise; null is its own way, "part" a part that a person chooses.
-const FITS = ["crop", "pad", "whole"];
-
 function fillFits() {
   const option = (value, name) => make("option", { value, text: WORDS.fits[name] });
-  $("fits").replaceChildren(option("", about.fit), ...FITS.filter((fit) => fit !== about.fit).map((fit) => option(fit, fit)), option("part", "part"));
+  $("fits").replaceChildren(option("", about.fit), ...about.fits.filter((fit) => fit !== about.fit).map((fit) => option(fit, fit)), option("part", "part"));
   $("fits").value = framing.open ? "part" : chosen.fit ?? "";
 }
 
