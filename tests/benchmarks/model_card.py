@@ -115,7 +115,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
         taught=f", from the answers of {said} in the place of labels" if said else "",
-        curve=f"![How it learned]({picture.name})\n\n" if picture.is_file() else "",
+        curve=f"![How it learned]({picture.name})\n\n" + f"The curve is of the last of its {len(ways)} trainings, which began with a fresh head.\n\n" * (len(ways) > 1) if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",
     )
