@@ -139,8 +139,8 @@ def test_an_input_for_the_whole_picture_never_has_more_patches_nor_none_and_is_b
     assert tall % patch[0] == wide % patch[1] == 0 and rows >= 1 and cols >= 1 and rows * cols <= grid[0] * grid[1]
     shape = (picture[0] / patch[0]) / (picture[1] / patch[1])
     ideal = np.sqrt(grid[0] * grid[1] * np.array([shape, 1 / shape]))       # rows and columns, if they could be broken
-    if ideal.min() >= 4:                                                    # then by less than one row or column in four
-        assert abs(np.log(tall / wide / (picture[0] / picture[1]))) < np.log(5 / 4) and rows * cols > 0.6 * grid[0] * grid[1]
+    if ideal.min() >= 4:                                                    # then it is bent by less than one row or column more would bend it
+        assert abs(np.log(tall / wide / (picture[0] / picture[1]))) < np.log(1 + 1 / ideal.min()) and rows * cols > 0.6 * grid[0] * grid[1]
 
 
 @pytest.mark.parametrize(("picture", "grid"), [((300, 300), (14, 14)), ((200, 300), (11, 17)), ((300, 400), (12, 16)), ((100, 300), (8, 24)), ((1, 200), (1, 196)),
