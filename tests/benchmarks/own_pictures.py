@@ -2,7 +2,8 @@
 tested on the set's test part; prints a Markdown table. By hand, on a machine that does nothing else, or with --steps, which any machine
 makes alike, in place of --seconds.
 
-    python tests/benchmarks/own_pictures.py PATH/cats_and_dogs PATH/digits.zip --seconds 15 30 60 --seeds 0 1 2
+    python tests/benchmarks/own_pictures.py --make FOLDER --data PATH        # animals.zip and digits.zip from PATH/cifar10.zip and PATH/mnist.zip
+    python tests/benchmarks/own_pictures.py FOLDER/animals.zip FOLDER/digits.zip --seconds 15 30 60 --seeds 0 1 2
 
 Settings are chosen with --choose, which tests on the pictures of the train part that were not drawn; the test part is then still unseen.
 
@@ -10,6 +11,7 @@ Settings are chosen with --choose, which tests on the pictures of the train part
 """
 
 import argparse
+import io
 import json
 import random
 import statistics
@@ -21,6 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from PIL import Image, ImageOps
 
 from vitdemo import checkpoint, class_folders, settings
 from vitdemo.plan import Plan, plan
@@ -41,7 +45,7 @@ class Outcome(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="+", type=Path, help="folders or .zip files with class folders in train/ and test/")
+    parser.add_argument("sets", nargs="*", type=Path, help="folders or .zip files with class folders in train/ and test/")
     parser.add_argument("--per-class", type=int, default=30)
     parser.add_argument("--seconds", nargs="+", type=float, default=[15, 30, 60])
     parser.add_argument("--steps", nargs="+", type=int, help="budgets in optimizer steps")
@@ -50,7 +54,12 @@ def main() -> None:
     parser.add_argument("--start", default="box")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--choose", action="store_true", help="test on what is left of the train part")
+    parser.add_argument("--make", type=Path, metavar="FOLDER", help="write the two sets of README's table there")
+    parser.add_argument("--data", type=Path, help="folder of cifar10.zip and mnist.zip, for --make")
     args = parser.parse_args()
+    if args.make:
+        make(args.data / "cifar10.zip", ("cat", "dog", "horse"), args.make / "animals.zip")
+        return make(args.data / "mnist.zip", ("3", "5", "8"), args.make / "digits.zip", coloured=True)
     changes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in args.set)}
     print(f"{settings.machine()}; one thread; {args.per_class} pictures a class, tested on {'the rest of the train part' if args.choose else 'the test part'}\n")
     print("| pictures | way | budget | n | right | from, to | images/s | all in all, s |\n|---|---|---|---|---|---|---|---|")
@@ -63,6 +72,23 @@ def main() -> None:
                 print(f"| {source.stem} | {way} | {named} | {len(runs)} | {statistics.mean(right):.1%} of {runs[0].tested} | "
                       f"{min(right):.1%}, {max(right):.1%} | {statistics.mean(run.images_per_second for run in runs):.0f} | "
                       f"{statistics.mean(run.seconds for run in runs):.0f} |", flush=True)
+
+
+def make(source: Path, labels: tuple[str, ...], packed: Path, *, coloured: bool = False) -> None:
+    """Write a .zip of 300 pictures of every class to draw from and 100 to test with, digits in two random colours each."""
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    found, draws = class_folders.survey(source).entries, random.Random(0)
+    with zipfile.ZipFile(packed, "w") as archive:
+        for part, many in (("train", 300), ("test", 100)):
+            for label in labels:
+                for file in draws.sample([file for file in found if (file.part, file.label) == (part, label)], many):
+                    picture = file.read()
+                    if coloured:
+                        ink, ground = (tuple(draws.randrange(256) for _ in range(3)) for _ in range(2))
+                        buffer = io.BytesIO()
+                        ImageOps.colorize(Image.open(io.BytesIO(picture)).convert("L"), ground, ink).save(buffer, "PNG")
+                        picture = buffer.getvalue()
+                    archive.writestr(f"{part}/{label}/{Path(file.name).name}", picture)
 
 
 def wanted(way: str, budget: dict[str, float], seed: int, start: str, changes: dict[str, Any]) -> Plan:
