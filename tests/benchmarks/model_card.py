@@ -70,9 +70,9 @@ def main() -> None:
     parser.add_argument("--note", nargs=2, action="append", default=[], metavar=("NAME", "WORDS"), help="what else the machine did while a model was trained")
     args = parser.parse_args()
     test, train = (data.load_part(args.data, part) for part in ("test", "train"))
-    box, sections = checkpoint.load(), []
-    for path in sorted((ROOT / "checkpoints").glob("*.safetensors"), key=lambda path: path != checkpoint.box_path()):
-        loaded = checkpoint.load(path)
+    shipped = {path: checkpoint.load(path) for path in sorted((ROOT / "checkpoints").glob("*.safetensors"), key=lambda path: path != checkpoint.box_path())}
+    box, sections = shipped[checkpoint.box_path()], []
+    for path, loaded in shipped.items():
         report = evaluate(loaded.model, test.split, loaded.preprocessing, loaded.classes)
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
         held = data.hold_out(train.split, *loaded.held_out)[1]

@@ -54,9 +54,11 @@ def main() -> None:
     parser.add_argument("--start", default="box")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--choose", action="store_true", help="test on what is left of the train part")
-    parser.add_argument("--make", type=Path, metavar="FOLDER", help="write the two sets of README's table there")
+    parser.add_argument("--make", type=Path, metavar="FOLDER", help="write two such sets there instead")
     parser.add_argument("--data", type=Path, help="folder of cifar10.zip and mnist.zip, for --make")
     args = parser.parse_args()
+    if bool(args.make) == bool(args.sets) or bool(args.make) != bool(args.data):
+        parser.error("name sets to measure, or --make and --data")
     if args.make:
         make(args.data / "cifar10.zip", ("cat", "dog", "horse"), args.make / "animals.zip")
         return make(args.data / "mnist.zip", ("3", "5", "8"), args.make / "digits.zip", coloured=True)
@@ -82,13 +84,16 @@ def make(source: Path, labels: tuple[str, ...], packed: Path, *, coloured: bool 
         for part, many in (("train", 300), ("test", 100)):
             for label in labels:
                 for file in draws.sample([file for file in found if (file.part, file.label) == (part, label)], many):
-                    picture = file.read()
-                    if coloured:
-                        ink, ground = (tuple(draws.randrange(256) for _ in range(3)) for _ in range(2))
-                        buffer = io.BytesIO()
-                        ImageOps.colorize(Image.open(io.BytesIO(picture)).convert("L"), ground, ink).save(buffer, "PNG")
-                        picture = buffer.getvalue()
+                    picture = in_two_colours(file.read(), draws) if coloured else file.read()
                     archive.writestr(f"{part}/{label}/{Path(file.name).name}", picture)
+
+
+def in_two_colours(picture: bytes, draws: random.Random) -> bytes:
+    """A grey picture as a PNG in two random colours, in the place of white and of black."""
+    ink, ground = (tuple(draws.randrange(256) for _ in range(3)) for _ in range(2))
+    buffer = io.BytesIO()
+    ImageOps.colorize(Image.open(io.BytesIO(picture)).convert("L"), ground, ink).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def wanted(way: str, budget: dict[str, float], seed: int, start: str, changes: dict[str, Any]) -> Plan:
