@@ -62,7 +62,7 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
 
 
 def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
-    for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "class"), (40, "break"), (60, "hour")):
+    for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "quick"), (2.6, "class"), (40, "break"), (60, "hour")):
         assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
     assert timed.started.read_text().split() == ["quick", "break", "hour"]          # quick and class go at one pace
     timed.until_timed(minutes=3, data="cifar10", changes={"depth": 2})

@@ -1,6 +1,7 @@
 """Runs presets as a person would and prints what they reached, as a Markdown table. By hand, on a machine that does nothing else.
 
     python tests/benchmarks/short_runs.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
+    python tests/benchmarks/short_runs.py --presets quick --minutes 2 --seeds 0 1 2         # a recipe given another time than its own
     python tests/benchmarks/short_runs.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes most of a day
 """
 
@@ -26,23 +27,26 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", default=["quick", "class", "break"], choices=PRESETS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--minutes", type=float, help="of training, instead of what the recipe says")
     parser.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
+    if args.minutes and args.first_epochs:
+        parser.error("a run has one length: --minutes or --first-epochs")
     heap.keep()                                                             # as the training command does
     print(f"{settings.machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")
     for preset in args.presets:
         for threads in args.threads:
-            rows = [once(preset, threads, seed, args.data, args.first_epochs) for seed in args.seeds]
+            rows = [once(preset, threads, seed, args.data, args.minutes, args.first_epochs) for seed in args.seeds]
             seconds, images, chosen, accuracies = zip(*rows, strict=True)
             spread = f" ± {statistics.stdev(accuracies):.1%}" if len(accuracies) > 1 else ""
             print(f"| {preset} | {threads} | {len(rows)} | {statistics.mean(seconds):.0f} | {statistics.mean(images):,.0f} | "
                   f"{sum(images) / sum(seconds):.0f} | {statistics.mean(chosen):.1%} | {statistics.mean(accuracies):.1%}{spread} |", flush=True)
 
 
-def once(preset: str, threads: int, seed: int, data: str | None, epochs: int | None) -> tuple[float, int, float, float]:
+def once(preset: str, threads: int, seed: int, data: str | None, minutes: float | None, epochs: int | None) -> tuple[float, int, float, float]:
     """(seconds of training, images seen, best accuracy on the validation part, that of those weights on the test part) of one run."""
-    steps, accuracy = trained(plan(preset=preset, data=data, epochs=epochs, changes={"threads": threads, "seed": seed}))
+    steps, accuracy = trained(plan(preset=preset, data=data, minutes=minutes, epochs=epochs, changes={"threads": threads, "seed": seed}))
     return steps[-1]["seconds"], steps[-1]["images"], best(steps), accuracy
 
 

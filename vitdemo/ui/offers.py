@@ -21,7 +21,7 @@ from vitdemo.ui.reach import Reach
 KEPT = 64                                       # paces that are remembered
 TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
-LADDER = (("quick", 1.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
+LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
 LOOK_FACTOR = 2.5                               # pictures looked at in the time of one learned from, where that was not measured
 SLOW = ("batch", "optimizer", "freeze", "stages", "stage_ends")             # the settings of a recipe that a pace depends on
 
