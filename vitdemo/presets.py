@@ -70,6 +70,11 @@ class Preset:
     reported: float | None = None   # accuracy on test pictures, 0 to 1, that `source` states and nobody measured here
     start: str = ""
 
+    def nearest(self, threads: int) -> Measured | None:
+        """What was measured with the number of threads nearest to this one, the first such row where there are several; None where
+        nothing was."""
+        return min(self.measured, key=lambda row: abs(row.threads - threads), default=None)
+
 
 _CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
 # more pictures in the time by larger batches, faster steps, and mixing against learning pictures by heart
@@ -90,8 +95,8 @@ PRESETS: dict[str, Preset] = {
     "break": Preset(_BREAK, "vit-micro", "cifar10", "ten minutes: fits into a break", (Measured(2, 0.852, 3, 600, 2571), Measured(1, 0.833, 1, 600, 1688)), source=_MIXED),
     "hour": Preset(_LONG.with_(minutes=60, epochs=0, stage_ends=(0.35, 0.65), crop_least=0.5, crop_most=1.3, tint=0.1, erase=0.1),
                    "vit-small-3.6m", "cifar10", "an hour: a larger model, pictures cropped and mixed", (Measured(2, 0.892, 1, 3600, 646),), source=_CROPPED),
-    "best": Preset(_LONG,
-                   "vit-small-3.6m", "cifar10", "60 epochs of changed and mixed pictures: hours on a CPU, made for pictures that people bring along",
+    "best": Preset(_LONG, "vit-small-3.6m", "cifar10",
+                   "60 epochs of changed and mixed pictures: hours on a CPU, made for pictures that people bring along",
                    (Measured(2, 0.903, 1, 5669, 501),),                     # the box's first training, other programs beside
                    source=_CROPPED),
     "tune": Preset(TrainConfig(minutes=0.5, optimizer="adamw", lr=1e-4, head_rate=30, batch=64), "vit-micro", "cifar10",

@@ -87,10 +87,10 @@ def total_seconds(runs: Sequence[Plan], *, pace: float | None = None) -> float:
 
 def _measured(preset: str, threads: int) -> float:
     """Pictures per second of a recipe, measured with the number of threads nearest to this one."""
-    rows = PRESETS[preset].measured if preset in PRESETS else ()
-    if not rows:
+    row = PRESETS[preset].nearest(threads) if preset in PRESETS else None
+    if not row:
         raise ConfigError(f"the pace of {preset!r:.40} has to be measured before a race of equal steps can be planned")
-    return min(rows, key=lambda row: abs(row.threads - threads)).images_per_second
+    return row.images_per_second
 
 
 class Verdict(NamedTuple):

@@ -27,11 +27,10 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", default=["quick", "class", "break"], choices=PRESETS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--minutes", type=float, help="of training, instead of what the recipe says")
-    parser.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, help="of training, instead of what the recipe says")
+    length.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
-    if args.minutes and args.first_epochs:
-        parser.error("a run has one length: --minutes or --first-epochs")
     heap.keep()                                                             # as the training command does
     print(f"{settings.machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")

@@ -131,8 +131,8 @@ def key_of(made: Order) -> str:
 def elsewhere(made: Order) -> Measurement:
     """How fast an order's recipe was where it was measured, with a number of threads near to its own; 0 where the order is not the recipe
     as it stands, or that was never measured."""
-    rows = PRESETS[made.plan.preset].measured if unchanged(made) else ()
-    speed = min(rows, key=lambda row: abs(row.threads - made.plan.train.threads)).images_per_second if rows else 0.0
+    row = PRESETS[made.plan.preset].nearest(made.plan.train.threads) if unchanged(made) else None
+    speed = row.images_per_second if row else 0.0
     return Measurement(speed, LOOK_FACTOR * speed, 0.0)
 
 
