@@ -93,7 +93,22 @@ def test_a_shifted_crop_is_a_window_of_the_padded_picture_and_a_flip_a_mirror():
     assert kinds == {"same", "mirror"}
 
 
-@pytest.mark.parametrize(("stop_at", "changes"), [(1, {}), (7, {}), (7, {"crop_least": 0.4, "crop_most": 2, "tint": 0.3, "erase": 0.3, "mix": 0.5})])
+def test_mixing_ends_where_it_is_told_to():
+    def learned(**changes):
+        model = fresh()
+        steps = [step for step in run(SHORT.with_(**changes), model) if step.step]
+        return [step.loss for step in steps], [step.progress for step in steps], model.state_dict()
+
+    mixed, progress, _ = learned(mix=1.0)
+    halves, _, _ = learned(mix=1.0, mix_end=0.5)
+    before = sum(done < 0.5 for done in progress) + 1                       # steps that began in the first half
+    assert 1 < before < len(mixed) and halves[:before] == mixed[:before] and halves[before] != mixed[before]
+    never, _, weights = learned(mix=1.0, mix_end=0.0)
+    plain, _, same = learned()
+    assert never == plain and all(torch.equal(weights[name], same[name]) for name in same)
+
+
+@pytest.mark.parametrize(("stop_at", "changes"), [(1, {}), (7, {}), (7, {"crop_least": 0.4, "crop_most": 2, "tint": 0.3, "erase": 0.3, "mix": 0.5, "mix_end": 0.6})])
 def test_a_run_of_epochs_stopped_and_resumed_gives_the_weights_of_one_left_alone_bit_by_bit(stop_at, changes):
     whole, halves, config = fresh(), fresh(), SHORT.with_(**changes)
     run(config, whole)

@@ -224,7 +224,8 @@ class TrainConfig(_Checked):
     crop_most: float = 1.0            # ... to so much of a picture's area; above 1 it stands small on a plain colour
     tint: float = 0.0                 # how strongly brightness, contrast and colours are changed at random
     erase: float = 0.0                # share of the pictures in which a rectangle becomes one plain colour
-    mix: float = 0.0                  # share of the pictures that are mixed with another one (mixup and CutMix)
+    mix: float = 0.0                  # share of the pictures that are mixed with another one (mixup and CutMix) ...
+    mix_end: float = 1.0              # ... until this share of the budget is used
     zero_head: bool = True            # the linear head starts at zero, as in section 3.1
     freeze: bool = False              # only the head learns
     stages: tuple[float, ...] = ()    # shares of the full side the images are trained at, in order; empty: full size only
@@ -255,7 +256,7 @@ class TrainConfig(_Checked):
         _within("shift", self.shift, 0, 64)
         _within("crop_least", self.crop_least, 0.05, 4)
         _within("crop_most", self.crop_most, self.crop_least, 4)
-        for name in ("tint", "erase", "mix"):
+        for name in ("tint", "erase", "mix", "mix_end"):
             _within(name, getattr(self, name), 0, 1)
         _within("validation", self.validation, 0.001, 0.5)
         _within("evaluations", self.evaluations, 1, 1000)

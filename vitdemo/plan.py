@@ -36,6 +36,7 @@ EXPLAINED: dict[str, str] = {  # one line for every setting, for whoever chooses
     "tint": "How strongly brightness, contrast and colours are changed at random.",
     "erase": "Share of the pictures in which a random rectangle is covered by a plain colour.",
     "mix": "Share of the pictures that are mixed with another one, and so are their answers (mixup, CutMix); for long runs.",
+    "mix_end": "Share of the run after which no pictures are mixed any more.",
     "zero_head": "Whether the last layer starts at zero, so that every class begins equally likely.",
     "freeze": "Whether only the last layer learns and the rest stays as it is.",
     "stages": "Sizes the pictures are shown at, one after the other, as shares of the full size: small ones are quick.",

@@ -143,8 +143,9 @@ def batch_of(split: Split, step: int, size: int, config: TrainConfig) -> Split:
 
 
 def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, config: TrainConfig, classes: int,
-            generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pictures to augmented, normalised input (B, C, *size), and what is to be answered: labels (B,), or (B, classes) where some are mixed."""
+            generator: torch.Generator, done: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Pictures to augmented, normalised input (B, C, *size), and what is to be answered: labels (B,), or (B, classes) where some are mixed.
+    `done` is the share of the budget that is used."""
     images, targets = augment.shifted_crop(batch.images, config.shift, generator), batch.labels
     if config.flip:
         images = augment.flip(images, generator)
@@ -155,7 +156,7 @@ def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, c
     if config.erase:
         images = augment.erase(images, config.erase, generator)
     images = augment.shrink(images, size)
-    if config.mix:
+    if config.mix and done < config.mix_end:
         images, targets = augment.mix(images, F.one_hot(targets, classes), config.mix, generator)
     return normalise(images, preprocessing), targets
 
@@ -202,7 +203,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             # the first step has to move as well, so the rise begins one step's worth above zero
             factor = max(rate(done, config), 1e-3)
             batch = batch_of(train, state.step, size, config)
-            loss = _step(state, network, batch, stage_size(done, config, model.config), factor, preprocessing, teacher, world)
+            loss = _step(state, network, batch, done, factor, preprocessing, teacher, world)
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         look = progress() >= min(1.0, (state.looks + 1) / config.evaluations)
@@ -212,10 +213,11 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         yield step
 
 
-def _step(state: State, network: nn.Module, batch: Split, size: tuple[int, int], factor: float, preprocessing: Preprocessing,
+def _step(state: State, network: nn.Module, batch: Split, done: float, factor: float, preprocessing: Preprocessing,
           teacher: Callable[[Tensor], Tensor] | None, world: World) -> float:
-    """Prepare a batch and learn from it; returns the loss."""
-    inputs, targets = prepare(batch, size, preprocessing, state.config, state.model.config.classes, _generator(state.config.seed, 1, state.step))
+    """Prepare a batch after `done` of the budget and learn from it; returns the loss."""
+    config, vit = state.config, state.model.config
+    inputs, targets = prepare(batch, stage_size(done, config, vit), preprocessing, config, vit.classes, _generator(config.seed, 1, state.step), done)
     return learn(state, network, inputs, targets if teacher is None else teacher(inputs), factor, world)
 
 

@@ -11,11 +11,11 @@ from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Preset
 # the budget has its own field; the owner and the data decide the rest
 ELSEWHERE = {"minutes", "clock", "epochs", "steps", "threads", "classes"}
 OFFERED = tuple(name for name in EXPLAINED if name not in ELSEWHERE)
-PICTURES = {"image", "channels", "flip", "shift", "crop_least", "crop_most", "tint", "erase", "mix", "stages", "stage_ends", "validation"}
+PICTURES = {"image", "channels", "flip", "shift", "crop_least", "crop_most", "tint", "erase", "mix", "mix_end", "stages", "stage_ends", "validation"}
 RANGES = {  # the smallest and the largest value of a number or of each number in a list, as the configs check them
     "batch": (1, 65536), "lr": (1e-8, 10), "muon_lr": (1e-8, 10), "head_rate": (1e-3, 1e3), "momentum": (0, 0.9999),
     "weight_decay": (0, 0.99), "warmup": (0, 0.99), "label_smoothing": (0, 0.99), "clip": (0, 1e6), "shift": (0, 64),
-    "crop_least": (0.05, 4), "crop_most": (0.05, 4), "tint": (0, 1), "erase": (0, 1), "mix": (0, 1), "stages": (0.01, 1), "stage_ends": (0.01, 0.99), "validation": (0.001, 0.5), "evaluations": (1, 200), "seed": (0, 2**31 - 1),
+    "crop_least": (0.05, 4), "crop_most": (0.05, 4), "tint": (0, 1), "erase": (0, 1), "mix": (0, 1), "mix_end": (0, 1), "stages": (0.01, 1), "stage_ends": (0.01, 0.99), "validation": (0.001, 0.5), "evaluations": (1, 200), "seed": (0, 2**31 - 1),
     "image": (1, LIMITS["image"]), "patch": (1, LIMITS["patch"]),
     "channels": (1, 3), "dim": (1, LIMITS["dim"]), "depth": (1, LIMITS["depth"]), "heads": (1, LIMITS["heads"]),
     "mlp_dim": (0, LIMITS["mlp_dim"]), "registers": (0, LIMITS["registers"]), "prefix_positions": (-1, LIMITS["registers"]),
