@@ -142,10 +142,10 @@ def batch_of(split: Split, step: int, size: int, config: TrainConfig) -> Split:
     return split[order[index * size:(index + 1) * size]]
 
 
-def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, config: TrainConfig, classes: int,
-            generator: torch.Generator, done: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Pictures to augmented, normalised input (B, C, *size), and what is to be answered: labels (B,), or (B, classes) where some are mixed.
-    `done` is the share of the budget that is used."""
+def prepare(batch: Split, done: float, preprocessing: Preprocessing, config: TrainConfig, vit: ViTConfig,
+            generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pictures to augmented, normalised input (B, C, rows, cols) as it is shown after `done` (0 to 1) of the budget, and what is to be
+    answered: labels (B,), or (B, classes) where some are mixed."""
     images, targets = augment.shifted_crop(batch.images, config.shift, generator), batch.labels
     if config.flip:
         images = augment.flip(images, generator)
@@ -155,9 +155,9 @@ def prepare(batch: Split, size: tuple[int, int], preprocessing: Preprocessing, c
         images = augment.tint(images, config.tint, generator)
     if config.erase:
         images = augment.erase(images, config.erase, generator)
-    images = augment.shrink(images, size)
+    images = augment.shrink(images, stage_size(done, config, vit))
     if config.mix and done < config.mix_end:
-        images, targets = augment.mix(images, F.one_hot(targets, classes), config.mix, generator)
+        images, targets = augment.mix(images, F.one_hot(targets, vit.classes), config.mix, generator)
     return normalise(images, preprocessing), targets
 
 
@@ -216,8 +216,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
 def _step(state: State, network: nn.Module, batch: Split, done: float, factor: float, preprocessing: Preprocessing,
           teacher: Callable[[Tensor], Tensor] | None, world: World) -> float:
     """Prepare a batch after `done` of the budget and learn from it; returns the loss."""
-    config, vit = state.config, state.model.config
-    inputs, targets = prepare(batch, stage_size(done, config, vit), preprocessing, config, vit.classes, _generator(config.seed, 1, state.step), done)
+    inputs, targets = prepare(batch, done, preprocessing, state.config, state.model.config, _generator(state.config.seed, 1, state.step))
     return learn(state, network, inputs, targets if teacher is None else teacher(inputs), factor, world)
 
 
