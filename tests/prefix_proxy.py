@@ -17,7 +17,7 @@ SANDBOX = "allow-downloads allow-forms allow-modals allow-popups allow-popups-to
 def proxied(target: str, prefix: str) -> Iterator[tuple[str, list[str]]]:
     """(address of the page behind the proxy, paths asked for that lie outside the prefix)."""
     outside: list[str] = []
-    client = httpx.Client(base_url=target, timeout=60, limits=httpx.Limits(max_connections=100))
+    client = httpx.Client(base_url=target, timeout=60, limits=httpx.Limits(max_connections=100, max_keepalive_connections=0))
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.0"                                       # a stream ends where the connection does

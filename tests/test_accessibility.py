@@ -100,7 +100,7 @@ class World:
     def serve(self, route) -> None:
         body = route.request.post_data_json or {}
         asked = (body.get("data") or {})
-        response = route.fetch()
+        response = route.fetch(max_retries=3)                               # a quiet connection may be closed just as it is used again
         if not isinstance(asked, dict) or not response.ok:
             return route.fulfill(response=response)
         return route.fulfill(response=response, json=self.answer(asked, response.json()))

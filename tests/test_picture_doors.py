@@ -113,7 +113,7 @@ def test_gradios_client_gets_what_explain_says(files, expected, page):
 
 
 def test_plain_http_gets_what_explain_says(files, expected, page):
-    with httpx.Client(base_url=page[0], timeout=60) as http:
+    with httpx.Client(base_url=page[0], timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as http:
         def ask(name: str) -> tuple[list[float], str]:
             sent = http.post("gradio_api/upload", files={"files": (name, files[name].read_bytes(), "image/png")})
             value = {"path": sent.json()[0], "meta": {"_type": "gradio.FileData"}}
