@@ -25,13 +25,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
 
 
-def together(arguments: list[str], cwd: Path) -> list[subprocess.CompletedProcess]:
+def together(arguments: list[str], cwd: Path, **more: str) -> list[subprocess.CompletedProcess]:
     """Two processes as torchrun starts them, without its slow agent."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     started = [subprocess.Popen([sys.executable, *arguments], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port))
+                                env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
+                                                **more))
                for rank in range(2)]
     told = [process.communicate(timeout=120) for process in started]
     return [subprocess.CompletedProcess(arguments, process.returncode, *text) for process, text in zip(started, told, strict=True)]
@@ -88,6 +89,17 @@ def test_where_one_process_is_refused_all_end_with_a_sentence_each(both):
     for process in done:
         assert len(process.stderr.strip().splitlines()) == 1, process.stderr
     assert "cannot be resumed with batch 32" in done[0].stderr and RunFolder(two).status().state == "finished"
+
+
+@pytest.mark.parametrize("module", ["vitdemo.train", "vitdemo.pace"])
+def test_what_goes_wrong_while_the_interpreter_is_taken_down_makes_no_failure_of_several_processes_that_did_their_work(both, module, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import atexit, os\natexit.register(os.abort)\n")     # as gloo's threads did now and then
+    pace = ["-m", "vitdemo.pace", "--seconds", "0.1", "--set", "dim=24", "--set", "depth=1"]
+    done = together(command(both[0], tmp_path / "run") if module == "vitdemo.train" else pace, tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert [process.returncode for process in done] == [0, 0], done[0].stderr + done[1].stderr
+    assert done[0].stdout.strip()                                           # what was said last is not lost
+    alone = subprocess.run([sys.executable, "-c", "pass"], env=environment(PYTHONPATH=str(tmp_path)), check=False)
+    assert alone.returncode != 0                                            # the trap works
 
 
 def test_no_process_goes_on_before_the_others_have_seen_the_run_s_folder(monkeypatch):

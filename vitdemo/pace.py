@@ -145,4 +145,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    from vitdemo import distributed
+
+    raise SystemExit(distributed.ended(main()))

@@ -283,6 +283,7 @@ def _generator(*key: int) -> torch.Generator:
 
 
 if __name__ == "__main__":
+    from vitdemo import distributed
     from vitdemo.train_command import main
 
-    raise SystemExit(main())
+    raise SystemExit(distributed.ended(main()))
