@@ -1,6 +1,7 @@
 """The rules of the house: which file may import which, and where gradio may stand."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,13 @@ def test_arrows_go_one_way():
     order = list(MAY_IMPORT)
     upward = [(name, other) for name in order for other in MAY_IMPORT[name] if order.index(other) >= order.index(name)]
     assert upward == []
+
+
+def test_readmes_table_names_every_file_below_those_that_it_imports():
+    table = (ROOT / "README.md").read_text(encoding="utf-8").split("| file | one responsibility |")[1].split("\n\n")[0]
+    order = [name for row in table.split("\n") for name in re.findall(r"`(\w+)\.py`", row.split(" | ")[0])]
+    assert sorted(order) == sorted(MAY_IMPORT)
+    assert [(name, other) for name in order for other in MAY_IMPORT[name] if order.index(other) >= order.index(name)] == []
 
 
 def test_no_file_holds_a_machines_path_and_none_is_named_utils():

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/model_card.py --data PATH/cifar10.zip [--pictures 500] [--note cifar10-tiny "other programs beside"]
 
-The test pictures were used once before, at the end of each model's run; what stands there is measured again, on the very files. How faithful
+The test pictures were used twice before, at the end of each model's run and by ship.py; what stands there is measured again, on the very files. How faithful
 the maps are is measured on validation pictures: the mean probability of the answer while patches are hidden, the most important first.
 """
 
@@ -30,7 +30,7 @@ SHIFTED = 1000                                  # test pictures that are changed
 CARD = """# {title}: `{name}`
 
 A plain Vision Transformer with {parameters:,} parameters ({depth} layers, {heads} heads, width {dim}, patches of {patch} × {patch} on
-{size} × {size} pixels), trained by this repository's own code on CIFAR-10 and nothing else{taught}. {megabytes:.1f} MB, {bits} bits a number, one
+{size} × {size} pixels), trained by this repository's own code on CIFAR-10 and nothing else.{taught} {megabytes:.1f} MB, {bits} bits a number, one
 self-describing safetensors file: configuration, class names, preprocessing, provenance and a fingerprint that is checked on load.
 
 | | |
@@ -38,10 +38,10 @@ self-describing safetensors file: configuration, class names, preprocessing, pro
 | accuracy on the {n:,} test pictures | **{accuracy:.2%}** ± {error:.2%} (standard error), with the weights chosen on the validation part |
 | accuracy on the {validation:,} validation pictures | {validation_accuracy:.2%} (the number the weights were chosen by, so a little too good) |
 | expected calibration error | {ece:.1%} (ten bins, test pictures) |
-| test pictures as people's own come | {shifted:.1%} of {shifted_n:,}, mean over twelve changes (`tests/benchmarks/uploads.py`) |
+| test pictures as people's own come | {shifted:.1%} of {shifted_n:,}, mean over twelve changes (`{uploads}`) |
 | deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful) |
 | training pictures | {training:,} of CIFAR-10's 50,000; the rest is the validation part |
-| command | `{command}` |
+| commands | {command} |
 | time | {seconds:,.0f} s of training until the best weights, after {epochs:.1f} epochs; evaluation not counted |
 | machine | {hardware}, {threads} torch thread(s){shared}; {precision} |
 | versions | {version}, {date} |
@@ -102,7 +102,9 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
     facts, config = loaded.provenance, loaded.config
     ways = [*loaded.before, facts]
     said, teaching = taught
-    commands = [command(one, f"runs/{i}" if i else "", teaching) for i, one in enumerate(ways)]
+    homes = [home(path.stem, i, len(ways)) for i in range(len(ways))]
+    commands = [command(one, homes[i], homes[i - 1] if i else "", teaching) for i, one in enumerate(ways)]
+    commands.append(f"python tests/benchmarks/ship.py {homes[-1]} {path.stem}")
     worst = max(((i, j) for i in range(len(report.classes)) for j in range(i)), key=lambda p: report.confusion[p[0]][p[1]] + report.confusion[p[1]][p[0]])
     parameters = sum(p.numel() for p in loaded.model.parameters())
     picture = path.with_suffix(".png")
@@ -111,34 +113,49 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         depth=config.depth, heads=config.heads, dim=config.dim, patch=config.patch[0], size=config.image[0], megabytes=path.stat().st_size / 1e6,
         bits=16 if path.stat().st_size < 3 * parameters else 32, n=report.n, accuracy=report.accuracy, error=report.standard_error,
         validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"], ece=report.expected_calibration_error,
-        shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command="`, then `".join(commands),
+        shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command=", then ".join(f"`{line}`" for line in commands),
+        uploads=f"tests/benchmarks/uploads.py --pictures {shifted[1]}" + f" --checkpoint checkpoints/{path.name}" * (path != checkpoint.box_path()),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
-        taught=f", from the answers of {said} in the place of labels" if said else "",
-        curve=f"![How it learned]({picture.name})\n\n" + f"The curve is of the last of its {len(ways)} trainings, which began with a fresh head.\n\n" * (len(ways) > 1) if picture.is_file() else "",
+        taught=f" In the place of the labels it learned the answers of {said}." if said else "",
+        curve=curve(picture, ways) if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
         confused=f"{report.classes[worst[0]]} and {report.classes[worst[1]]} ({report.confusion[worst[0]][worst[1]] + report.confusion[worst[1]][worst[0]]} pictures)",
     )
 
 
+def curve(picture: Path, ways: list[dict[str, Any]]) -> str:
+    """The picture of how a model learned, and of which of its trainings that is."""
+    said = f"The curve is of the last of its {len(ways)} trainings, which began with a fresh head." * (len(ways) > 1)
+    rounded = " It started from the file that the one before had put\ninto the box; the commands start from the run's own best weights, so they make such a model, not the same bits."
+    return "".join(f"{part}\n\n" for part in (f"![How it learned]({picture.name})", said + rounded * (ways[-1]["started_from"] == "box")) if part)
+
+
+def home(stem: str, i: int, trainings: int) -> str:
+    """The folder of the i-th training of a shipped model."""
+    return f"runs/{stem}" + f"-{i + 1}" * (trainings > 1)
+
+
 def teacher(loaded: checkpoint.Loaded, box: checkpoint.Loaded) -> tuple[str, str]:
-    """Whose answers a model learned from, in words and as `--teacher` takes it; nothing where it learned from labels."""
+    """Whose answers a model learned, in words and as `--teacher` takes it; nothing where it learned from labels."""
     run = loaded.provenance.get("taught_by")
     if run in (None, "the model in the box"):
         return (run, "box") if run else ("", "")
-    first = box.before and box.before[0]["preset"] == run
-    return f"the run `{run}`" + ", with which the training of the model in the box began," * bool(first), "runs/1/best.safetensors"
+    if not box.before or box.before[0]["preset"] != run:
+        raise SystemExit(f"nobody knows any more how the run {run!r}, which taught {loaded.name}, came about")
+    said = f"a larger model: the one that the first training of the model in the box had made ({box.before[0]['test_accuracy']:.2%} of the test pictures)"
+    return said, f"{home(checkpoint.box_path().stem, 0, len(box.before) + 1)}/best.safetensors"
 
 
-def command(facts: dict[str, Any], start: str = "", taught: str = "") -> str:
-    """What repeats a training, from a file's own words; `start` is the folder of the run before, `taught` who taught it."""
+def command(facts: dict[str, Any], out: str, start: str = "", taught: str = "") -> str:
+    """What repeats a training in the folder `out`, from a file's own words; `start` is the folder of the run before, `taught` who taught it."""
     recipe = facts["train"]
     budget = f"--minutes {recipe['minutes']:g}" if recipe["minutes"] else f"--epochs {recipe['epochs']}"
     own = PRESETS[facts["preset"]].train.to_json()
     changed = {name: value for name, value in recipe.items() if name not in ("minutes", "epochs", "seed", "threads") and own[name] != value}
     begun = f"--start {start}/best.safetensors" if start else f"--model {facts['model']}"
     return (f"python -m vitdemo.train {begun} --preset {facts['preset']} --data cifar10 {budget} --seed {facts['seed']} --threads {facts['threads']}"
-            + (f" --teacher {taught}" if "taught_by" in facts else "") + "".join(f" --set {written(name, value)}" for name, value in changed.items()))
+            + (f" --teacher {taught}" if "taught_by" in facts else "") + "".join(f" --set {written(name, value)}" for name, value in changed.items()) + f" --out {out}")
 
 
 def written(name: str, value: Any) -> str:

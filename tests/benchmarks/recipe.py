@@ -1,6 +1,6 @@
 """The short recipe, one factor at a time: what each of its parts is worth, judged on the validation pictures (never on the test pictures).
 
-    python tests/benchmarks/recipe.py [--minutes 3] [--threads 2] [--seeds 0 1 2] [--only "AdamW" ...]
+    python tests/benchmarks/recipe.py [--minutes 3] [--threads 2] [--seeds 0 1 2] [--only "AdamW for everything" ...]
     python tests/benchmarks/recipe.py --overtake 10     after how many seconds the recipe passes what the plain one reaches in 10 minutes
 
 Each row is the preset "class" with one change, trained for the same time. By hand, on a machine that does nothing else. Data: VITDEMO_DATA
