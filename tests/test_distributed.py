@@ -1,6 +1,7 @@
 """Several processes make the run that one process would have made: real ones, over gloo."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -76,10 +77,16 @@ def test_two_processes_have_the_loss_and_the_weights_of_one_at_the_same_global_b
 
 
 def test_a_run_of_two_processes_can_be_resumed(both):
-    source, two, _ = both
-    done = together(["-m", "vitdemo.train", "--out", str(two), "--resume"], two.parent)
+    _, two, _ = both
+    half = two.parent / "half"
+    shutil.copytree(two, half)
+    saved = torch.load(half / "last.pt", weights_only=True)
+    torch.save({**saved, "step": saved["step"] - 3, "looks": saved["looks"] - 1, "complete": False}, half / "last.pt")
+    RunFolder(half).write_status(state="stopped", message="Stopped.")
+    done = together(["-m", "vitdemo.train", "--out", str(half), "--resume"], half.parent)
     assert [process.returncode for process in done] == [0, 0], done[0].stderr + done[1].stderr
-    assert RunFolder(two).status().state == "finished" and steps(two)[-1]["step"] == 10
+    assert RunFolder(half).status().state == "finished" and RunFolder(half).steps()[-1]["step"] == 10
+    assert len(RunFolder(half).records()[0]) > len(RunFolder(two).records()[0])            # it took steps of its own
 
 
 def test_where_one_process_is_refused_all_end_with_a_sentence_each(both):

@@ -64,11 +64,30 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
 def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
     for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "quick"), (2.6, "class"), (40, "break"), (60, "hour")):
         assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
-    assert timed.started.read_text().split() == ["quick", "break", "hour"]          # quick and class go at one pace
+    assert timed.started.read_text().split() == ["quick", "class", "break", "hour"]
     timed.until_timed(minutes=3, data="cifar10", changes={"depth": 2})
     timed.until_timed(minutes=3, data="cifar10", changes={"batch": 64})
     timed.until_timed(minutes=3, data="cifar10", changes={"seed": 7, "lr": 0.01})
-    assert timed.starts == 5
+    assert timed.starts == 6
+    for changes in ({"precision": "float32"}, {"mix": 0.5}, {"crop_least": 0.5}, {"tint": 0.2}, {"erase": 0.2}):
+        timed.until_timed(minutes=3, data="cifar10", changes=changes)
+    assert timed.starts == 11
+
+
+def test_the_command_that_times_a_recipe_names_all_that_a_step_does(timed):
+    made = order({"minutes": 3, "data": "cifar10", "preset": "hour", "changes": {"precision": "float32"}}, timed.reach)
+    told = offers.measuring(made)
+    settings = dict(part.split("=", 1) for part in told if "=" in part)
+    for name in ("batch", "crop_least", "crop_most", "tint", "erase", "mix", "shift"):
+        assert json.loads(settings[name]) == getattr(PRESETS["hour"].train, name), name
+    assert json.loads(settings["precision"]) == "float32"
+
+
+def test_a_step_over_few_pictures_is_timed_with_as_many_as_it_will_see(timed):
+    made = order({"minutes": 3, "data": "cifar10"}, timed.reach)
+    few = made._replace(source=made.source._replace(pictures=90), plan=made.plan._replace(train=made.plan.train.with_(batch=64)))
+    assert offers.slow(few)["batch"] == 36                                  # a fifth of them is held out, and two steps share the rest
+    assert offers.key_of(few) != offers.key_of(few._replace(source=few.source._replace(pictures=60)))
 
 
 def test_only_what_was_measured_is_promised(timed):
@@ -150,7 +169,7 @@ def test_the_real_child_times_the_order_as_it_stands(tiny, tmp_path, monkeypatch
     assert options["threads"] == made.plan.train.threads and wanted.start == made.plan.start
     assert all(getattr(wanted.train, name) == getattr(made.plan.train, name) for name in offers.SLOW)
     few = made._replace(source=made.source._replace(pictures=5))
-    assert "batch=5" in offers.measuring(few)                               # as in the run, where a step sees what there is
+    assert "batch=4" in offers.measuring(few)                               # as in the run, where a step sees what is not held out
     assert made.start or wanted.vit == made.vit
 
 

@@ -99,3 +99,9 @@ def test_the_owner_says_how_large_a_picture_may_be(monkeypatch):
         open_picture(picture.getvalue())
     with pytest.raises(ValueError, match="VITDEMO_MEGAPIXELS must be a number from 0.1 to 170"):
         settings.read({"VITDEMO_MEGAPIXELS": "1000"})
+
+
+@pytest.mark.parametrize(("cores", "runs", "threads"), [(1, 1, 1), (2, 1, 1), (4, 1, 3), (4, 2, 1), (8, 2, 3), (8, 64, 1)])
+def test_runs_that_train_at_the_same_time_share_the_cores_but_one(cores, runs, threads, monkeypatch):
+    monkeypatch.setattr(settings, "cores", lambda: cores)
+    assert settings.training_threads(runs) == threads

@@ -59,6 +59,18 @@ def test_a_model_of_other_classes_or_channels_cannot_teach(tiny):
         Teacher(tiny, tiny.classes, grey)
 
 
+def test_a_model_that_looks_at_pictures_of_another_size_or_cannot_cut_those_of_the_run_into_patches_cannot_teach():
+    teacher = seeded(4)
+    rows, cols = teacher.config.patch
+    fits, not_whole = (3 * rows, 2 * cols), (3 * rows, 2 * cols + 1)
+    Teacher(teacher, teacher.classes, LOOK, sizes=[fits, teacher.preprocessing.size])
+    with pytest.raises(TeacherError, match=f"patches of {rows} × {cols} pixels, which those of {not_whole[0]} × {not_whole[1]} do not hold"):
+        Teacher(teacher, teacher.classes, LOOK, sizes=[fits, not_whole])
+    other = Preprocessing(size=(48, 40), mean=LOOK.mean, std=LOOK.std)
+    with pytest.raises(TeacherError, match="takes pictures of .* pixels, not 48 × 40"):
+        Teacher(teacher, teacher.classes, other)
+
+
 def test_a_teacher_is_kept_as_it_was():
     teacher = seeded(4)
     before = [p.clone() for p in teacher.model.parameters()]

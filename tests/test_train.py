@@ -142,6 +142,24 @@ def test_minutes_that_count_everything_leave_time_for_every_look_and_the_test():
     assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
 
 
+def test_a_last_look_that_is_quicker_than_foreseen_ends_the_run_all_the_same():
+    now, quick = [0.0], []
+
+    def clock() -> float:
+        now[0] += 0.1 if quick else 1.0
+        return now[0]
+
+    config = TrainConfig(minutes=0.5, clock="all", batch=16, evaluations=1)
+    state = train.State(fresh(), config)
+    steps = []
+    for step in train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=27):
+        steps.append(step)
+        if step.progress > 0.9:
+            quick.append(step.step)                                         # from here on everything takes a tenth of the time
+    assert [s.step for s in steps if s.accuracy is not None] == [0, steps[-1].step] and state.looks == 1
+    assert steps[-1].progress == 1 and [s.progress for s in steps] == sorted(s.progress for s in steps)
+
+
 def test_looks_that_would_take_all_the_time_still_leave_some_for_training():
     config = TrainConfig(minutes=0.5, clock="all", batch=16, evaluations=3)
     state = train.State(fresh(), config)
@@ -277,6 +295,10 @@ def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
         monkeypatch.setattr(train, "quick_at_bfloat16", lambda quick=quick: quick)
         assert way("cpu", 32) == quick and not way("cpu", 32, "float32") and not way("cpu", 64)
     assert not torch.is_autocast_enabled("cpu")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)      # an older GPU, which only imitates it
+    assert not train.in_bfloat16(torch.device("cuda"), (32, 32), (4, 4), "auto")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert train.in_bfloat16(torch.device("cuda"), (256, 256), (4, 4), "auto")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

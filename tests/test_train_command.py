@@ -456,6 +456,19 @@ def test_a_start_that_learned_from_the_same_pictures_brings_its_held_out_part_al
     assert held("else") == [0.05, 0]
 
 
+def test_what_an_encoder_learned_before_its_last_training_is_not_held_out_either(tiny):
+    def trained(*told: dict) -> checkpoint.Loaded:
+        return replace(tiny, provenance={**told[-1], "before": list(told[:-1])})
+
+    wanted = train_command.plan(steps=1, changes={"seed": 7})
+    first, own, again = ({"data": name, "held_out": [share, 3]} for name, share in (("cifar10", 0.25), ("own", 0.2), ("cifar10", 0.1)))
+    assert trainer._held(wanted, (trained(first, own), None), "cifar10") == (0.25, 3)
+    assert trainer._held(wanted, (trained(first, own, again), trained(first)), "cifar10") == (0.1, 3)
+    assert trainer._held(wanted, (trained(own), trained(first)), "cifar10") == (0.25, 3)            # the teacher's
+    assert trainer._held(wanted, (trained(own), None), "cifar10") == trainer._held(wanted, (None, None), "own") == (0.05, 7)
+    assert trainer._held(wanted, (trained({"data": "cifar10", "held_out": "much"}), None), "cifar10") == (0.05, 7)
+
+
 def test_a_run_does_not_go_on_over_other_pictures(colour_zip, tmp_path, capsys):
     mine = Path(shutil.copy(colour_zip, tmp_path / "mine.zip"))
     assert train_command.main(arguments(mine, tmp_path / "run")) == 0

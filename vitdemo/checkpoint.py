@@ -36,6 +36,15 @@ SUFFIXES = (".safetensors", ".pt", ".pth")
 TOLD = 20_000                           # characters that a file may tell of the trainings before its own
 
 
+def held_out(facts: dict[str, Any]) -> tuple[float, int] | None:
+    """Share and seed of the part of the pictures that was held out from a training, where what is said of it says so (it may say anything)."""
+    recipe = facts.get("train")
+    said = facts.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, facts.get("seed")]
+    if not isinstance(said, list) or [type(value) for value in said] != [float, int] or not 0 < said[0] < 1:
+        return None
+    return said[0], said[1]
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A model ready for use (eval mode, float32, on the CPU) and what its file says about it."""
@@ -63,12 +72,8 @@ class Loaded:
 
     @property
     def held_out(self) -> tuple[float, int] | None:
-        """Share and seed of the part of the pictures that was held out from its training, where the file says so (it may say anything)."""
-        recipe = self.provenance.get("train")
-        said = self.provenance.get("held_out") or [recipe.get("validation") if isinstance(recipe, dict) else None, self.provenance.get("seed")]
-        if not isinstance(said, list) or [type(value) for value in said] != [float, int] or not 0 < said[0] < 1:
-            return None
-        return said[0], said[1]
+        """Share and seed of the part of the pictures that was held out from its training, where the file says so."""
+        return held_out(self.provenance)
 
     @property
     def before(self) -> tuple[dict[str, Any], ...]:

@@ -6,7 +6,7 @@
 import argparse
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -91,18 +91,23 @@ def _calibration(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
 
 
 @torch.inference_mode()
+def batch_of_looks(size: Sequence[int], channels: int) -> int:
+    """How many pictures of `size` (rows, cols) are looked at at once: as many as MOST_VALUES hold, at least one and at most 64."""
+    return max(1, min(64, MOST_VALUES // (channels * math.prod(size))))
+
+
 def predict(model: nn.Module, images: Tensor, preprocessing: Preprocessing, batch: int = 0, *,
             between: Callable[[], None] | None = None) -> Tensor:
     """Logits (N, K), float32 on the CPU, for uint8 `images` (N, C, rows, cols), in evaluation mode, on the model's device.
 
-    `batch` pictures at a time; 0: as many as MOST_VALUES hold, at most 64. `between` is called before every batch: what it raises ends the
+    `batch` pictures at a time; 0: as `batch_of_looks` says. `between` is called before every batch: what it raises ends the
     work there, so that nobody who asked for an end waits for all of it.
     """
     was_training, device = [part.training for part in model.modules()], next(model.parameters()).device
     model.eval()
     logits = []
     try:
-        for chunk in images.split(batch or max(1, min(64, MOST_VALUES // math.prod(images.shape[1:])))):
+        for chunk in images.split(batch or batch_of_looks(images.shape[2:], images.shape[1])):
             if between is not None:
                 between()
             logits.append(model(normalise(chunk.to(device), preprocessing)).float().cpu())

@@ -16,7 +16,7 @@ from vitdemo import beginning
 from vitdemo.config import Preprocessing
 from vitdemo.data import Split
 from vitdemo.distributed import World
-from vitdemo.evaluate import predict
+from vitdemo.evaluate import batch_of_looks, predict
 from vitdemo.plan import Plan
 from vitdemo.train import ALONE, State, fit, stage_size
 
@@ -90,7 +90,7 @@ def _stage(wanted: Plan, share: float, seconds: float, world: World) -> tuple[in
 def _looks(wanted: Plan, seconds: float, world: World) -> float:
     """Pictures per second of looking alone, timed for at least `seconds` after one batch that warms up."""
     model, preprocessing, drawn = _begun(wanted, world)
-    pictures, seen = drawn(PROBE).images, 0
+    pictures, seen = drawn(batch_of_looks(preprocessing.size, preprocessing.channels)).images, 0
     predict(model, pictures, preprocessing)
     began = time.perf_counter()
     while time.perf_counter() - began < seconds or not seen:

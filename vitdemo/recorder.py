@@ -22,7 +22,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16
+from vitdemo.train import State, Step, in_bfloat16, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 RECENT = 10.0                                   # seconds of training over which images/s are counted
@@ -210,7 +210,7 @@ class Recorder:
 def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) -> dict[str, Any]:
     """Where weights come from: the run, how far it had come (`step`; None: nowhere yet), and on what."""
     device = next(model.parameters()).device
-    half = in_bfloat16(device, plan.vit.image, plan.vit.patch, plan.train.precision)
+    half = any(in_bfloat16(device, size, plan.vit.patch, plan.train.precision) for size in stage_sizes(plan.train, plan.vit))
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),

@@ -133,9 +133,10 @@ def cores() -> int:
     return max(1, count)
 
 
-def training_threads() -> int:
-    """Threads for a run started by the page: visitors must still be answered, so one core is left alone (but one is taken)."""
-    return max(1, cores() - 1)
+def training_threads(runs: int = 1) -> int:
+    """Threads for each of the `runs` that the page may train at the same time: visitors must still be answered, so one core is left alone,
+    and the runs share the others (but each takes one)."""
+    return max(1, (cores() - 1) // runs)
 
 
 def machine() -> str:

@@ -129,6 +129,11 @@ def stage_size(progress: float, config: TrainConfig, vit: ViTConfig) -> tuple[in
     return tuple(max(1, round(share * side / patch)) * patch for side, patch in zip(vit.image, vit.patch))
 
 
+def stage_sizes(config: TrainConfig, vit: ViTConfig) -> list[tuple[int, int]]:
+    """The sizes (rows, cols) in pixels at which pictures are shown in the course of a run, first to last."""
+    return [stage_size(start, config, vit) for start in (0.0, *config.stage_ends)]
+
+
 def batch_size(pictures: int, batch: int) -> int:
     """Pictures of a step. What an epoch leaves out is less than a batch: little of many pictures, but of few it would be a large part, so
     those are shared out evenly."""
@@ -206,11 +211,12 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             loss = _step(state, network, batch, done, factor, preprocessing, teacher, world)
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
-        look = progress() >= min(1.0, (state.looks + 1) / config.evaluations)
+        done = progress()
+        look = done >= min(1.0, (state.looks + 1) / config.evaluations)
         step = told(loss, factor, look)
         state.looks += look
-        state.complete = progress() >= 1
-        yield step
+        state.complete = done >= 1 or progress() >= 1                       # a last look that was quicker than foreseen makes no time for more steps
+        yield step._replace(progress=1.0) if state.complete else step
 
 
 def _step(state: State, network: nn.Module, batch: Split, done: float, factor: float, preprocessing: Preprocessing,
@@ -256,7 +262,7 @@ def computing(device: torch.device, size: Sequence[int], patch: tuple[int, int],
 def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> bool:
     """Whether a model that learns from images of `size` (rows, cols) multiplies its matrices in bfloat16."""
     few = device.type == "cpu" and math.prod(size) // math.prod(patch) < FEW_TOKENS        # of more, attention is slow in bfloat16
-    return precision == "auto" and (device.type == "cuda" or few and quick_at_bfloat16())
+    return precision == "auto" and (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) or few and quick_at_bfloat16())
 
 
 @cache

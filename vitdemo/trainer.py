@@ -5,18 +5,18 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
 
 from vitdemo import beginning, data, jsonfile, runs, settings
-from vitdemo.checkpoint import Loaded
+from vitdemo.checkpoint import Loaded, held_out
 from vitdemo.distributed import World
 from vitdemo.plan import Plan
 from vitdemo.recorder import REPORT_EVERY, Parts, Recorder
 from vitdemo.teacher import Teacher
-from vitdemo.train import ALONE, State, Step, TrainingError, fit
+from vitdemo.train import ALONE, State, Step, TrainingError, fit, stage_sizes
 
 LISTED = 1000                                   # names of left-out files that the log keeps
 
@@ -45,11 +45,12 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     size, channels = (source.preprocessing.size, source.config.channels) if source else (wanted.vit.image, wanted.vit.channels)
     with world.first():
         dataset = data.load(wanted.data, size=size, channels=channels, progress=_reading(folder) if writes else None)
-    held = _held(wanted, source or taught_by, dataset.name)
+    held = _held(wanted, (source, taught_by), dataset.name)
     train, validation = data.hold_out(dataset.train, *held)
     model, preprocessing = beginning.beginning(wanted, source, train, len(dataset.classes))
     wanted = wanted._replace(vit=model.config)
-    teacher = Teacher(taught_by, dataset.classes, preprocessing, precision=wanted.train.precision).to(world.device) if taught_by else None
+    teacher = None if taught_by is None else Teacher(taught_by, dataset.classes, preprocessing, sizes=stage_sizes(wanted.train, wanted.vit),
+                                                     precision=wanted.train.precision).to(world.device)
     state = State(model.to(world.device), wanted.train)
     parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation),
                   before=(source.before if resume else source.lineage) if source else ())
@@ -68,11 +69,12 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
     return folder.best if wanted.network == "vit" else folder.last
 
 
-def _held(wanted: Plan, source: Loaded | None, name: str) -> tuple[float, int]:
-    """Share and seed of the part that is held out: those of the model that a run starts from or learns from, where that learned from the
-    same data, so that nothing it has learned is held out."""
-    known = source.held_out if source and source.provenance.get("data") == name else None
-    return known or (wanted.train.validation, wanted.train.seed)
+def _held(wanted: Plan, models: Iterable[Loaded | None], name: str) -> tuple[float, int]:
+    """Share and seed of the part that is held out: those of the latest training on the same data among the `models` that a run starts from
+    and learns from, so that nothing it has learned is held out."""
+    trainings = (facts for model in models if model for facts in (model.provenance, *reversed(model.before)))
+    known = (held_out(facts) for facts in trainings if facts.get("data") == name)
+    return next(filter(None, known), (wanted.train.validation, wanted.train.seed))
 
 
 def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, training: int, *, resume: bool) -> None:

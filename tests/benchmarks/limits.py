@@ -2,8 +2,8 @@
 
     python tests/benchmarks/limits.py [--threads 2] [--rounds 5]
 
-Operations are counted by PyTorch's own FlopCounterMode (matrix products and attention; a multiplication and an addition are two). The
-matrix product, 2048 x 2048 x 2048 in float32, is what this machine can do at best. A number is the best of the rounds. A second table has
+Operations are counted by PyTorch's own FlopCounterMode (matrix products, those of attention and of Muon among them; a multiplication and an
+addition are two). The matrix product, 2048 x 2048 x 2048 in float32, is what this machine can do at best. A number is the best of the rounds. A second table has
 the attention of one layer while it learns, by the fused step and written out, which is why `vitdemo.model.attend` chooses between them.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitdemo import heap, model, presets, settings, train
@@ -25,7 +26,7 @@ CASES = (("vit-micro", 128, 0.5), ("vit-micro", 128, 0.75), ("vit-micro", 128, 1
 
 
 def counted(act: Callable[[], object]) -> int:
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):       # it does not know the fused attention of a CPU
         act()
     return counter.get_total_flops()
 

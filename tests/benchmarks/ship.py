@@ -54,7 +54,7 @@ def stored(path: Path, loaded: checkpoint.Loaded, facts: dict[str, Any], half: b
 
 def curve(folder: RunFolder) -> Figure:
     """Validation accuracy and training loss over the epochs of a run."""
-    steps = [row for row in folder.records()[0] if "step" in row]
+    steps = folder.steps()
     looks = [row for row in steps if row["accuracy"] is not None]
     figure = Figure(figsize=(8, 4), layout="constrained")
     right, left = (axes := figure.add_subplot()).twinx(), axes

@@ -7,9 +7,10 @@ Every peer is built to the same shape (width, blocks, heads, MLP, patch, class t
 steps: forward, backward, AdamW as its users write it (`loss.backward(); optimizer.step()`). Ours is measured by that same step, and
 as the training command runs it (`vitdemo.heap`, `vitdemo.train.learn`), with the same AdamW. Full-size images of random numbers in memory;
 nothing is augmented. What the command gains in float32 are exact means (the same formula, memory that is kept); bfloat16 is not exact, and is
-taken where the processor has instructions for it. Each has a process of its own, of which one works at a time; a round is `--steps` steps of each, one after the
+taken where the processor has instructions for it, so the peers have rows in bfloat16 too (the same autocast, memory kept), and each row is set beside the fastest
+peer with the same numbers. Each has a process of its own, of which one works at a time; a round is `--steps` steps of each, one after the
 other; a number is the median over the rounds, with the lowest and the highest. With --compile each model is compiled first (needs a C++
-compiler), which is reported apart.
+compiler) and takes the step of the peers in float32, which is reported apart.
 """
 
 import argparse
@@ -77,13 +78,17 @@ PEERS: dict[str, Callable[[ViTConfig], nn.Module]] = {
     "timm": timm, "vit-pytorch": vit_pytorch, "torchvision VisionTransformer": torchvision, "nn.TransformerEncoder": TransformerEncoder}
 
 
-def plain(model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], None]:
-    """One step as everybody writes it."""
+def plain(model: nn.Module, images: Tensor, labels: Tensor, half: bool = False) -> Callable[[], None]:
+    """One step as everybody writes it, or with what our command has beside that: bfloat16 and memory that is kept."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    if half:
+        heap.keep()
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(model(images), labels).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            logits = model(images)
+        F.cross_entropy(logits.float(), labels).backward()
         optimizer.step()
 
     return step
@@ -96,8 +101,10 @@ def learning(model: ViT, images: Tensor, labels: Tensor, precision: str = "auto"
     return lambda: train.learn(state, model, images, labels, 1.0)
 
 
-OURS = {"vitdemo, as the training command runs it": learning, "vitdemo, the same in float32": partial(learning, precision="float32")}
-RUNS = {**{name: (ours, step) for name, step in OURS.items()}, "vitdemo, the step of the peers": (ours, plain), **{name: (build, plain) for name, build in PEERS.items()}}
+COMMAND, HALF = "vitdemo, as the training command runs it", "bfloat16" if train.quick_at_bfloat16() else "float32"
+PLAIN = {"vitdemo, the step of the peers": (ours, plain), **{name: (build, plain) for name, build in PEERS.items()}}
+RUNS = {f"{COMMAND} ({HALF})": (ours, learning), "vitdemo, the same in float32": (ours, partial(learning, precision="float32")), **PLAIN,
+        **{f"{name} (bfloat16)": (build, partial(plain, half=True)) for name, (build, _) in PLAIN.items() if HALF == "bfloat16"}}
 
 
 def work(pipe: Connection, name: str, size: str, batch: int, threads: int, compiled: bool) -> None:
@@ -124,10 +131,11 @@ def work(pipe: Connection, name: str, size: str, batch: int, threads: int, compi
 def measure(size: str, batch: int, threads: int, rounds: int, steps: int, compiled: bool) -> None:
     spawn, pipes, counts = multiprocessing.get_context("spawn"), {}, {}
     for name in RUNS:
-        if compiled and name in OURS:
+        if compiled and name not in PLAIN:
             continue
         pipe, other = spawn.Pipe()
         spawn.Process(target=work, args=(other, name, size, batch, threads, compiled), daemon=True).start()
+        other.close()                                                       # one that dies is noticed
         counts[name] = pipe.recv()
         if isinstance(counts[name], str):
             print(counts[name])
@@ -142,16 +150,18 @@ def measure(size: str, batch: int, threads: int, rounds: int, steps: int, compil
                 speeds[name].append(batch * steps / taken)
     for pipe in pipes.values():
         pipe.send(0)
-    best = max(statistics.median(found) for name, found in speeds.items() if name in PEERS)
+    medians = {name: statistics.median(found) for name, found in speeds.items()}
+    best = {half: max((speed for name, speed in medians.items() if name.removesuffix(" (bfloat16)") in PEERS and ("bfloat16" in name) == half), default=0.0)
+            for half in (False, True)}
     print(f"\n{size}, batch {batch}, {threads} threads, {rounds} rounds of {steps} steps{', compiled' if compiled else ''}; {settings.machine()}, torch {torch.__version__}\n")
-    print("| implementation | parameters | images/s, median | lowest to highest | to the fastest peer |\n|---|---|---|---|---|")
-    for name, found in sorted(speeds.items(), key=lambda item: -statistics.median(item[1])):
-        print(f"| {name} | {counts[name]:,} | {statistics.median(found):.0f} | {min(found):.0f} to {max(found):.0f} | {statistics.median(found) / best:.2f} × |")
+    print("| implementation | parameters | images/s, median | lowest to highest | to the fastest peer with such numbers |\n|---|---|---|---|---|")
+    for name, median in sorted(medians.items(), key=lambda item: -item[1]):
+        print(f"| {name} | {counts[name]:,} | {median:.0f} | {min(speeds[name]):.0f} to {max(speeds[name]):.0f} | {median / best['bfloat16' in name]:.2f} × |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", default="vit-micro", choices=[name for name, size in presets.SIZES.items() if size.config.tokens < 100])
+    parser.add_argument("--size", default="vit-micro", choices=[name for name, size in presets.SIZES.items() if size.config.tokens < 100 and size.config.channels == 3])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=7)

@@ -100,12 +100,12 @@ def main() -> None:
     parser.add_argument("--checkpoint")
     parser.add_argument("--part", default="test", choices=("test", "validation"))
     parser.add_argument("--pictures", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0, help="of the run whose validation part is meant")
+    parser.add_argument("--seed", type=int, default=0, help="of the run whose validation part is meant, where the file does not say")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     loaded, dataset = checkpoint.load(args.checkpoint) if args.checkpoint else checkpoint.load(), data.load("cifar10")
-    split = dataset.test if args.part == "test" else data.hold_out(dataset.train, TrainConfig(steps=1).validation, args.seed)[1]
+    split = dataset.test if args.part == "test" else data.hold_out(dataset.train, *(loaded.held_out or (TrainConfig(steps=1).validation, args.seed)))[1]
     split = some(split, args.pictures)
     print(f"{loaded.name}, {len(split)} {args.part} pictures, ± {share_error(0.8, len(split)):.1%}; {settings.machine()}\n\n| picture | right |\n|---|---|")
     print(f"| as it is | {accuracy(loaded, split, lambda image: image):.1%} |\n| enlarged ten times | {accuracy(loaded, split, enlarged):.1%} |", flush=True)

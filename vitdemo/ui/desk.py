@@ -31,7 +31,7 @@ class Desk:
         owner = self._reach.owner
         return {
             "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
-            "public": owner.public, "presets": catalogue.presets(settings.training_threads()), "sizes": catalogue.sizes(),
+            "public": owner.public, "presets": catalogue.presets(settings.training_threads(owner.runs_at_once)), "sizes": catalogue.sizes(),
             "settings": catalogue.settings(), "races": catalogue.kinds(),
             "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
                      for name, known in KNOWN.items()],

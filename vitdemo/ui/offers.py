@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import PRESETS, SIZES, expected, learned
+from vitdemo.train import batch_size
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, order
@@ -22,8 +23,9 @@ KEPT = 64                                       # paces that are remembered
 TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
 LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
-LOOK_FACTOR = 2.5                               # pictures looked at in the time of one learned from, where that was not measured
-SLOW = ("batch", "optimizer", "freeze", "stages", "stage_ends")             # the settings of a recipe that a pace depends on
+LOOK_FACTOR = 0.5                               # pictures looked at in the time of one learned from, where that was not measured: looks are float32, at full size
+# the settings of a recipe that a pace depends on
+SLOW = ("batch", "optimizer", "freeze", "precision", "stages", "stage_ends", "flip", "shift", "crop_least", "crop_most", "tint", "erase", "mix")
 
 
 class Measurement(NamedTuple):
@@ -102,10 +104,15 @@ class Offers:
 def measuring(made: Order) -> list[str]:
     """The command that measures an order's pace. A start brings its own shape along."""
     shape = ["--start", made.plan.start] if made.start else _sets(made.vit.to_json())
-    train = made.plan.train.with_(batch=min(made.plan.train.batch, made.source.pictures))               # a step sees what there is
-    slow = {name: value for name, value in train.to_json().items() if name in SLOW}
-    recipe = _sets({**({} if train.minutes else {"minutes": 0, "steps": 1000}), **slow})
+    recipe = _sets({**({} if made.plan.train.minutes else {"minutes": 0, "steps": 1000}), **slow(made)})
     return [sys.executable, "-m", "vitdemo.pace", "--preset", "class", "--threads", str(made.plan.train.threads), *shape, *recipe]
+
+
+def slow(made: Order) -> dict[str, Any]:
+    """The settings of an order's recipe that its pace depends on, the batch as large as its pictures allow."""
+    learned_from = round(made.source.pictures * (1 - data.held_share(made.source.pictures, made.plan.train.validation)))
+    train = made.plan.train.with_(batch=max(1, batch_size(learned_from, made.plan.train.batch)))
+    return {name: value for name, value in train.to_json().items() if name in SLOW}
 
 
 def _sets(values: dict[str, Any]) -> list[str]:
@@ -123,9 +130,7 @@ def suggested(request: Request, minutes: float) -> str:
 
 def key_of(made: Order) -> str:
     """Equal for orders that learn at one pace."""
-    train = made.plan.train.to_json()
-    return json.dumps([made.vit.to_json(), made.start is not None, bool(made.plan.train.minutes),
-                       [train[name] for name in (*SLOW, "threads")]])
+    return json.dumps([made.vit.to_json(), made.start is not None, bool(made.plan.train.minutes), made.plan.train.threads, slow(made)])
 
 
 def elsewhere(made: Order) -> Measurement:

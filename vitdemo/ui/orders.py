@@ -33,7 +33,7 @@ def order(request: Request, reach: Reach) -> Order:
     owner = reach.owner
     source, start = reach.source(request), reach.start(request)
     preset = fields.choice(request, "preset", tuple(PRESETS), default="tune" if start else "class")
-    changes = {"threads": settings.training_threads(), **chosen(request)}
+    changes = {"threads": settings.training_threads(owner.runs_at_once), **chosen(request)}
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
         changes["clock"] = "all"                                            # who has three minutes has no five

@@ -36,7 +36,7 @@ class Racing:
             if found is None:
                 return {"measuring": True, "sentence": words.MEASURING}
             speed = found.speed
-        plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=settings.training_threads(), pace=speed)
+        plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=settings.training_threads(owner.runs_at_once), pace=speed)
         self._allow(plans, source, minutes)
         if dry:
             total, sides = races.total_seconds(plans, pace=speed), races.KINDS[kind]
