@@ -231,6 +231,8 @@ def test_what_others_say_of_a_file_is_heard_for_another_programs_and_not_for_our
     assert loaded.config == model.config.with_(mlp_dim=40) and loaded.classes == NAMES and loaded.preprocessing == PICTURES
     with pytest.raises(CheckpointError, match="a list and the tensors disagree: depth is 3 in one and 2 in the other"):
         load(tmp_path / "theirs.pt", stated=stated._replace(settings={"depth": 3}))
+    with pytest.raises(CheckpointError, match="pictures of 1 channels do not fit a model of 3"):
+        load(tmp_path / "theirs.pt", stated=stated._replace(preprocessing=PICTURES.with_(channels=1, mean=(0.5,), std=(0.5,))))
     saved(tmp_path / "ours.safetensors")
     assert load(tmp_path / "ours.safetensors", stated=stated).config == CONFIG
 

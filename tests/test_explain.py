@@ -211,6 +211,12 @@ def test_the_lens_reads_the_classifier_after_every_layer_and_ends_with_the_answe
         assert np.allclose(result.lens[-1], result.probabilities, atol=1e-6) and np.allclose(result.lens.sum(1), 1, atol=1e-5)
 
 
+def test_the_twin_knows_how_the_picture_was_read_and_where_it_lies(tiny):
+    result = explain(Image.new("RGB", (40, 20), "red"), tiny, fit="pad")
+    twin = result.twin()
+    assert result.notes and twin.notes == result.notes and twin.lies == result.lies and twin.original.size == result.original.size == (40, 20)
+
+
 def test_the_twin_sees_the_same_picture_with_weights_that_learned_nothing(tiny, photo):
     result = explain(photo, tiny)
     twin, again, other = result.twin(), result.twin(), result.twin(seed=5)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from playwright.sync_api import expect
 
-from vitdemo import explain_command
+from vitdemo import explain_command, images
 from vitdemo.explain import explain
 from vitdemo.images import PADDED, padded
 from vitdemo.looking import LookError, at, edges
@@ -48,6 +48,16 @@ def test_a_plain_ground_has_the_inputs_shape_and_all_of_the_picture_in_its_middl
     box = tuple(round(v) for v in (left * ground.width, top * ground.height, right * ground.width, bottom * ground.height))
     assert np.array_equal(np.asarray(ground.crop(box)), np.asarray(image))
     assert abs(box[0] + box[2] - ground.width) <= 1 and abs(box[1] + box[3] - ground.height) <= 1
+
+
+def test_a_plain_ground_that_would_be_very_large_is_made_smaller_with_all_of_the_picture_on_it(monkeypatch):
+    monkeypatch.setattr(images, "MOST_PADDED", 10_000)
+    thin = Image.new("RGB", (3000, 15), (200, 10, 30))
+    ground, (top, left, bottom, right) = padded(thin, (32, 32))
+    assert ground.size == (100, 100) and (left, right) == (0, 1) and 0.4 < top < bottom <= 0.6 and bottom - top == pytest.approx(0.01)
+    assert padded(thin.resize((100, 7)), (32, 32))[0].size == (100, 100)    # no larger than that: as it is
+    result = explain(thin, seeded(image=(32, 32), patch=(8, 8)), fit="pad")
+    assert result.picture.size == (100, 100) and result.original.size == (100, 1)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])

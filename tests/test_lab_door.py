@@ -550,6 +550,12 @@ def test_a_file_that_does_not_say_its_heads_is_asked_about(visitor):
     assert visitor.refused("open", path=path, heads=3)
 
 
+def test_a_file_whose_attention_would_fill_the_memory_is_refused(visitor, tmp_path):
+    made, path = seeded(image=(1024, 1024), patch=(4, 4), positions="none", pool="mean", class_token=False, dim=8, heads=1, depth=1), tmp_path / "big.safetensors"
+    checkpoint.save(path, made.model, classes=made.classes, preprocessing=made.preprocessing, provenance={})
+    assert "would fill the memory" in visitor.refused("open", path=uploaded("big.safetensors", path.read_bytes()))
+
+
 def test_a_checkpoint_that_lies_about_its_data_reveals_no_file(visitor, tmp_path):
     made, path = seeded(), tmp_path / "lies.safetensors"
     checkpoint.save(path, made.model, classes=made.classes, preprocessing=made.preprocessing,

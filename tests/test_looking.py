@@ -25,6 +25,16 @@ from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
 
 LAST = {"kind": "attention", "direction": "reads", "token": None, "layer": 2, "head": "mean", "up_to": 3, "fusion": "mean", "discard": 0.0, "klass": 1}
+
+
+def test_a_model_whose_attention_would_fill_the_memory_is_refused_before_it_is_formed(monkeypatch):
+    loaded = seeded(image=(1024, 1024), patch=(4, 4), positions="none", pool="mean", class_token=False, dim=8, heads=1, depth=1)
+    for look in (lambda: at(loaded), lambda: explain(Image.new("RGB", (30, 30)), loaded)):
+        with pytest.raises(LookError, match="65,536 tokens: the attention of its 1 heads between them would fill the memory"):
+            look()
+    assert at(replace(loaded, preprocessing=loaded.preprocessing.with_(size=(256, 256)))).preprocessing.size == (256, 256)
+
+
 MODELS = {
     "class token": {}, "registers": {"registers": 2, "prefix_positions": 1}, "distilled": {"distilled": True}, "average": {"pool": "mean", "class_token": False},
     "average beside a class token": {"pool": "mean", "registers": 1}, "class token and average": {"head": "both"}, "no head": {"classes": 0},

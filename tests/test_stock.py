@@ -11,6 +11,7 @@ import pytest
 import torch
 from asking import Page
 from conftest import seeded
+from PIL import Image
 from torch import Tensor
 
 from vitdemo import answers
@@ -276,6 +277,14 @@ def test_results_that_made_room_let_go_of_their_tests_and_pictures_at_once(monke
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_a_model_made_while_nobody_needs_gradients_has_them_for_those_who_do():
+    shelf = Shelf(2)
+    with torch.inference_mode():
+        made = shelf.get(1)
+    assert not any(p.is_inference() for p in made.model.parameters())
+    assert np.isfinite(explain(Image.new("RGB", (20, 20), "red"), made).relevance(0)).all()
 
 
 def test_answers_are_the_same_whether_the_model_stayed_or_was_recalled():

@@ -124,7 +124,15 @@ def test_a_figure_shows_the_map_its_title_names_on_the_scale_it_names(name, resu
     assert f"the model says {result.top()[0][0]}, {result.top()[0][1]:.0%}" in small
     assert ("one scale for all heads of layer 2" in small) == (all_heads is not None) and ("scale of this map" in small) == (all_heads is None)
     weights = name not in ("relevance", "occlusion")
-    assert ("attention weight" in unit and "even share" in unit) == weights and (f"{vector[0]:.1%} on tokens that are no patch" in small) == (weights and name != "read by")
+    assert ("attention weight" in unit and "even share" in unit) == weights and (f"{vector[0]:.1%} on tokens that are no patch" in small) == (weights and view["head"] not in ("min", "max"))
+
+
+@pytest.mark.parametrize("heads", ["min", "max"])
+@pytest.mark.parametrize("direction", ["reads", "read_by"])
+def test_what_is_no_row_of_attention_states_no_share_of_one(heads, direction, result):
+    view = {**VIEW, "head": heads, "direction": direction, "token": 4}
+    _, small, _, _ = shown(view_figure(result, view, opacity=1.0))
+    assert "no patch" not in small and "readers" not in small
 
 
 @pytest.mark.parametrize("title", FEATURES)

@@ -232,6 +232,7 @@ def _translated(content: Any, heads: int | None, stated: Stated) -> Parts:
         if names is not None:
             notes.append(f"the file's class names are not {config.classes} texts and are left out")
         names = [""] * config.classes
+    _check_preprocessing(found.preprocessing, config)
     return assemble(found.state, config), _plain_names(names), found.preprocessing, {"source": f"{found.source} names", "notes": notes}
 
 

@@ -90,12 +90,12 @@ def _calibration(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
     return tuple(Bin(*values) for values in zip(counts.tolist(), *(total.tolist() for total in sums), strict=True))
 
 
-@torch.inference_mode()
 def batch_of_looks(size: Sequence[int], channels: int) -> int:
     """How many pictures of `size` (rows, cols) are looked at at once: as many as MOST_VALUES hold, at least one and at most 64."""
     return max(1, min(64, MOST_VALUES // (channels * math.prod(size))))
 
 
+@torch.inference_mode()
 def predict(model: nn.Module, images: Tensor, preprocessing: Preprocessing, batch: int = 0, *,
             between: Callable[[], None] | None = None) -> Tensor:
     """Logits (N, K), float32 on the CPU, for uint8 `images` (N, C, rows, cols), in evaluation mode, on the model's device.

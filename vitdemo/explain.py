@@ -119,7 +119,8 @@ class Explanation:
     @torch.inference_mode()
     def through(self, loaded: Loaded) -> "Explanation":
         """The same picture through another model that takes the same input."""
-        return describe(loaded, Input(self.tensor, self.seen, self.geometry), loaded.model.trace(self.tensor), picture=self.picture)
+        return describe(loaded, Input(self.tensor, self.seen, self.geometry), loaded.model.trace(self.tensor), picture=self.picture,
+                        notes=self.notes, lies=self.lies)
 
     def class_index(self, klass: int | str) -> int:
         """The number of a class given by number or name."""

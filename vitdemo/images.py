@@ -6,7 +6,7 @@ read before anything is decoded, everything a file may carry (turning, colour pr
 
 import io
 import os
-from math import ceil
+from math import ceil, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ MAX_SCANS = 200                                 # of a progressive JPEG (real on
 SLOW_PIXELS = 2_000_000                         # of the rare files that Pillow decodes in Python: some seconds
 MAX_BYTES = 256 * 2**20
 THINNEST = 200                                  # a longer side may be so many times the shorter one
+MOST_PADDED = 2**24                             # pixels of a plain ground: a thin picture would need a very large one
 PADDED = "All of it is seen, on a ground in the colour of its edge."
 PAPER = (255, 255, 255)                         # what transparent parts are laid on
 
@@ -101,9 +102,14 @@ def to_input(picture: Picture | Image.Image, preprocessing: Preprocessing, patch
 
 def padded(image: Image.Image, shape: tuple[int, int]) -> tuple[Image.Image, Edges]:
     """All of a picture in the middle of a plain ground that has the `shape` (rows to cols) of an input, in the colour that is most usual at
-    the picture's own edge (the median); and where the picture lies on it, as shares of its height and width."""
+    the picture's own edge (the median); and where the picture lies on it, as shares of its height and width. A ground of more than
+    MOST_PADDED pixels is made smaller, and the picture with it."""
     rows, cols = shape
     height, width = max(image.height, ceil(image.width * rows / cols)), max(image.width, ceil(image.height * cols / rows))
+    if height * width > MOST_PADDED:
+        share = sqrt(MOST_PADDED / (height * width))
+        image = image.resize((max(1, int(share * image.width)), max(1, int(share * image.height))), Image.Resampling.LANCZOS)
+        height, width = max(image.height, int(share * height)), max(image.width, int(share * width))
     if (height, width) == (image.height, image.width):
         return image, WHOLE
     pixels = np.asarray(image).reshape(image.height, image.width, -1)

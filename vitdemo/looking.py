@@ -1,13 +1,14 @@
 """What a model looks at: at how many pixels, and at which part of a picture: its middle, all of it, or a part that a person chose."""
 
 from dataclasses import replace
-from math import isfinite, lcm
+from math import isfinite, lcm, prod
 from typing import Any
 
 from vitdemo.checkpoint import Loaded
 from vitdemo.geometry import Edges
 
 MOST_TOKENS = 2500                              # of a square that is offered; the time attention takes grows with the square of it
+MOST_WEIGHTS = 2**28                            # attention weights of one layer, all heads: a gigabyte of them
 USUAL = (224, 384, 518)                         # pixels a side, of models for photos: what the field uses
 FACTORS = (1.5, 2.0)                            # of a small model's own side
 FITS = ("crop", "pad", "whole")               # its middle; all of it, on a plain ground of the input's shape; all of it, in its own shape
@@ -34,7 +35,8 @@ def sides(loaded: Loaded) -> tuple[int, ...]:
 def at(loaded: Loaded, side: int | None = None, fit: str | None = None, part: Any = None) -> Loaded:
     """The same model, its weights shared, looking at squares of `side` pixels (None: as it does anyway) and at what `fit` says of a picture
     (FITS; None: as it does anyway), or at a `part` of it. "whole" is cut into no more patches than such a square. Learned positions are
-    resampled to the new grid (section 3.2 of the ViT paper). Raises LookError for what is not offered."""
+    resampled to the new grid (section 3.2 of the ViT paper). Raises LookError for what is not offered, and for a model whose attention would
+    fill the memory."""
     own, offered = loaded.preprocessing, sides(loaded)
     if side is not None and side not in offered:
         known = f"squares of {', '.join(map(str, offered))} pixels" if offered else "pictures of {} x {} pixels only".format(*own.size)
@@ -48,6 +50,9 @@ def at(loaded: Loaded, side: int | None = None, fit: str | None = None, part: An
         preprocessing = preprocessing.with_(fit="crop", crop_fraction=1.0)
     elif fit is not None:
         preprocessing = preprocessing.with_(fit=fit)
+    tokens = loaded.config.prefix + prod(size // step for size, step in zip(preprocessing.size, loaded.config.patch, strict=True))
+    if loaded.config.heads * tokens**2 > MOST_WEIGHTS:
+        raise LookError(f"this model cuts its pictures into {tokens:,} tokens: the attention of its {loaded.config.heads} heads between them would fill the memory")
     return loaded if preprocessing == own else replace(loaded, preprocessing=preprocessing)
 
 

@@ -84,6 +84,8 @@ def _beside(view: dict[str, Any], vector: np.ndarray, prefix: int) -> str:
         return ""
     if view["kind"] == "occlusion":
         return "where hiding makes it more probable, 0" if vector.min() < 0 else ""
+    if view["kind"] == "attention" and view["head"] in ("min", "max"):
+        return ""                                                           # the least or most of several heads is no row, and has no sum
     if view["kind"] == "attention" and view["direction"] == "read_by":
         return (f"all readers together give it {vector.sum():.2f} (an even share would be 1.00), "
                 f"{vector[:prefix].sum():.2f} of it from tokens that are no patch")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from gradio.utils import get_upload_folder
 
-from vitdemo import checkpoint, loading, words
+from vitdemo import checkpoint, loading, looking, words
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import HeadsNeeded
 from vitdemo.ui import fields
@@ -60,6 +60,10 @@ class Handover:
             loaded = loading.opened(path, heads)
         except HeadsNeeded as error:
             return {"heads_needed": True, "choices": list(error.choices), "sentence": fields.sentence(str(error))}
+        try:
+            looking.at(loaded)
+        except looking.LookError as error:
+            raise RequestError(str(error)) from None
         title = fields.plain(path.stem)[:60] or words.A_MODEL
         with tempfile.TemporaryDirectory(prefix="vitdemo-") as scratch:     # written anew, so that whatever came in explains itself
             written = Path(scratch, "best.safetensors")

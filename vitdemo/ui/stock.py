@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import torch
 from torch import Tensor, nn
 
 from vitdemo.checkpoint import Loaded
@@ -77,7 +78,8 @@ class Stock:
                 self._changed.wait_for(lambda: self._fits(size))
                 self._coming[key] = size
                 self._make_room()
-            made = placed(make(), self._device)
+            with torch.inference_mode(False):                               # whoever asks may be in it, but the model is for all, gradients too
+                made = placed(make(), self._device)
             with self._changed:
                 del self._coming[key]
                 self._alive[key], self._origins[made.model] = made, Origin(key, make, made.bytes)
