@@ -229,11 +229,14 @@ def test_of_a_visitors_own_set_no_decoded_copy_is_kept_and_known_sets_make_room_
     files = {f"{name}/1.png": square(name, 1) for name in ("red", "blue")}
     (tmp_path / "known").mkdir()
     monkeypatch.setenv("VITDEMO_DATA", str(write_zip(tmp_path / "known" / "mnist.zip", files).parent))
-    data.load("mnist", size=(600, 600))                                     # 2 MB, decoded
+    data.load("mnist", size=(28, 28))
     known = list(folder.iterdir())
+    data.load("mnist", size=(600, 600))                                     # 2 MB: at another size than its own it is one of many
+    data.load("mnist", size=(100, 100))
+    assert len(list(folder.iterdir())) == 2
     data.load(write_zip(tmp_path / f"{'a1' * 16}.zip", files))
     data.load(write_zip(tmp_path / "mine.zip", files))
-    assert len(known) == 1 and known[0].exists() and len(list(folder.iterdir())) == 2
+    assert len(known) == 1 and known[0].exists() and len(list(folder.iterdir())) == 3
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "nobody\0", "~nobody-of-that-name/x"])

@@ -1,5 +1,6 @@
 """Named sizes and recipes, what was measured of them, and the plans made from them."""
 
+import itertools
 import json
 from dataclasses import fields
 
@@ -41,17 +42,19 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     assert points == learned("break") and len(points) >= 4
     assert len(learned("quick")) >= 2 and not set(learned("quick")) & set(points)              # another recipe: a curve of its own
     for point in points:
-        assert presets.expected(point.images) == pytest.approx(point.accuracy)
+        assert presets.expected(point.images).accuracy == pytest.approx(point.accuracy)
     low, high = points[0].images, points[-1].images
-    between = [presets.expected(images) for images in range(low, high, 5_000)]
-    assert between == sorted(between) and points[0].accuracy < presets.expected((low + high) / 2, "break") < points[-1].accuracy
+    between = [presets.expected(images).accuracy for images in range(low, high, 5_000)]
+    assert between == sorted(between) and points[0].accuracy < presets.expected((low + high) / 2, "break").accuracy < points[-1].accuracy
+    for left, right in itertools.pairwise(points):                          # only the runs nearest to it speak for a number of pictures
+        assert presets.expected((left.images + right.images) / 2).n == left.n + right.n
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
-    assert presets.expected(low / 1.4) < points[0].accuracy and presets.expected(high * 1.4) > points[-1].accuracy
+    assert presets.expected(low / 1.4).accuracy < points[0].accuracy and presets.expected(high * 1.4).accuracy > points[-1].accuracy
 
 
 def test_a_single_measured_run_speaks_for_its_own_length_only():
     (point,) = learned("hour")
-    assert presets.expected(point.images * 1.05, "hour") == presets.expected(point.images / 1.05, "hour") == point.accuracy
+    assert presets.expected(point.images * 1.05, "hour") == presets.expected(point.images / 1.05, "hour") == (point.accuracy, point.n)
     assert presets.expected(point.images * 1.2, "hour") is presets.expected(point.images / 1.2, "hour") is None
     assert presets.expected(point.images, "plain") is None
 

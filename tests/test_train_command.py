@@ -438,7 +438,9 @@ def test_time_left_counts_what_remains_of_the_minutes_the_looks_and_the_test(col
     step = recorder.Step(step=9, images=900, epoch=0.1, progress=0.25, seconds=30.0, loss=1.0, rate=1.0, accuracy=None)
     assert writer.left(step, 30.0) == pytest.approx(90 + (3 + 3) * 3.0) and writer.left(step, None) is None
     writer.plan = train_command.plan(epochs=2, changes={"evaluations": 4})
-    assert writer.left(step, 30.0) == pytest.approx(900 * 3 / 30 + (3 + 3) * 3.0)
+    # 3,600 pictures: those from 25 to 45 % as large as now, 16 patches, then 36 and 64 of them
+    assert writer.left(step, 30.0) == pytest.approx(3600 / 30 * (0.20 + 0.30 * 36 / 16 + 0.25 * 64 / 16) + (3 + 3) * 3.0)
+    assert writer.left(step._replace(images=2880, progress=0.8), 30.0) == pytest.approx(720 / 30 + (0.8 + 3) * 3.0)
     writer.plan = train_command.plan(minutes=2, changes={"clock": "all"})
     assert writer.left(step, 30.0) == 120 - 30 - 9 and writer.left(step._replace(seconds=119.0), 30.0) == 3 * 3.0      # the test is still to come
 

@@ -90,7 +90,8 @@ def load_part(source: str | Path, part: str, *, size: tuple[int, int] = (32, 32)
     path, name = _locate(source)
     version = class_folders.version(path) if path else "torchvision"
     key = hashlib.sha256(repr((4, str(path or name), version, part, size, channels)).encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    key = key if name in downloads.KNOWN else f"own-{key}"
+    native = name in downloads.KNOWN and size == downloads.KNOWN[name].size         # at other sizes they are many and large
+    key = key if native else f"own-{key}"
     visitors = _visitors(path)                                              # deleted when they say so, with every copy; small besides
     cached = None if visitors else _read_cache(key)
     if cached is not None:
@@ -219,7 +220,7 @@ def _write_cache(key: str, part: Part) -> None:
 
 
 def _make_room(folder: Path, most: int) -> bool:
-    """Delete the decoded sets of one's own that were used longest ago until all of them take at most `most` bytes; whether that can be."""
+    """Delete the decoded sets of one's own, and those at another size than their own, that were used longest ago until all of them take at most `most` bytes; whether that can be."""
     found = sorted(((file.stat(), file) for file in folder.glob("own-*.safetensors")), key=lambda pair: pair[0].st_mtime)
     total = sum(stat.st_size for stat, _ in found)
     for stat, file in found:

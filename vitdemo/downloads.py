@@ -29,12 +29,13 @@ class Known(NamedTuple):
     inner: str                      # where torchvision looks for the archives
     archives: tuple[str, ...]
     megabytes: int                  # of the download
+    size: tuple[int, int]           # (rows, cols) in pixels
 
 
 KNOWN = {
-    "cifar10": Known("CIFAR10", "cifar-10-batches-py", "test_batch", "", ("cifar-10-python.tar.gz",), 170),
+    "cifar10": Known("CIFAR10", "cifar-10-batches-py", "test_batch", "", ("cifar-10-python.tar.gz",), 170, (32, 32)),
     "mnist": Known("MNIST", "MNIST", "raw/t10k-labels-idx1-ubyte", "MNIST/raw", ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
-                   "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"), 12),
+                   "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"), 12, (28, 28)),
 }
 
 

@@ -145,17 +145,24 @@ def learned(preset: str) -> tuple[Learned, ...]:
                     for name in names for m in PRESETS[name].measured])
 
 
-def expected(images: float, preset: str = "class") -> float | None:
-    """The accuracy (0 to 1) that a recipe reaches on CIFAR-10 after `images` pictures: the measured points joined by straight lines over
-    log(images), the outer lines going on for a factor of 1.5; None beyond that, where nothing was measured. A single point holds for a
-    tenth more or fewer pictures."""
+class Expected(NamedTuple):
+    """What a run can be expected to reach."""
+
+    accuracy: float                 # on the test pictures, 0 to 1
+    n: int                          # measured runs that say so
+
+
+def expected(images: float, preset: str = "class") -> Expected | None:
+    """What a recipe reaches on CIFAR-10 after `images` pictures: the measured points joined by straight lines over log(images), the outer
+    lines going on for a factor of 1.5; None beyond that, where nothing was measured. A single point holds for a tenth more or fewer
+    pictures."""
     points = learned(preset)
     beyond = 1.5 if len(points) > 1 else 1.1
     if not points or not points[0].images / beyond <= images <= points[-1].images * beyond:
         return None
     if len(points) == 1:
-        return points[0].accuracy
+        return Expected(points[0].accuracy, points[0].n)
     right = next((i for i, point in enumerate(points[1:-1], 1) if images <= point.images), len(points) - 1)
     low, high = points[right - 1], points[right]
     share = math.log(images / low.images) / math.log(high.images / low.images)
-    return low.accuracy + share * (high.accuracy - low.accuracy)
+    return Expected(low.accuracy + share * (high.accuracy - low.accuracy), low.n + high.n)

@@ -108,8 +108,17 @@ class Recorder:
         test = len(self.parts.test) / len(self.parts.validation) * self.state.latest_look if self.parts.test else 0.0
         if budget.minutes and budget.clock == "all":
             return max(test, 60 * budget.minutes - step.seconds - self.state.look_seconds)
-        training = 60 * budget.minutes - step.seconds if budget.minutes else step.images * (1 - step.progress) / step.progress / speed
+        training = 60 * budget.minutes - step.seconds if budget.minutes else step.images / step.progress / speed * self._ahead(step.progress)
         return max(0.0, training) + budget.evaluations * (1 - step.progress) * self.state.latest_look + test
+
+    def _ahead(self, progress: float) -> float:
+        """The share of all pictures that is still to come, each counted as so many times its own present cost as its size has patches more
+        than now: a run that grows its pictures slows down."""
+        patches = [math.prod(size) for size in stage_sizes(self.plan.train, self.plan.vit)]
+        ends = (*self.plan.train.stage_ends, 1.0)
+        now = patches[sum(progress >= end for end in ends[:-1])]
+        starts = (0.0, *ends[:-1])
+        return sum(max(0.0, end - max(progress, start)) * size / now for start, end, size in zip(starts, ends, patches, strict=True))
 
     def keep(self) -> None:
         """Write everything a resume needs, whole or not at all."""

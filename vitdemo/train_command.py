@@ -132,7 +132,7 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
         if writes and not args.from_run:
             print(result)
     except Stopped:
-        _last_word(folder, "stopped", "Stopped before the training began.", before)
+        _last_word(folder, "stopped", "Stopped before it went on." if args.resume else "Stopped before the training began.", before)
     except KeyboardInterrupt:
         _last_word(folder, "stopped", "Stopped; the weights of the last look are kept.", before)
         print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)

@@ -51,6 +51,8 @@ RECORDED_STAYS = "The recorded run stays as it is: it can be watched, opened and
 NO_RECORDED = "This copy of the program holds no recorded run."
 NO_FILM = "There is no film yet: the first pictures are taken when the training begins."
 NO_SUBJECTS = "This film shows no pictures."
+RACE_UNTIMED = ("This race gives both sides equally many steps, as many as this computer makes in the time, which cannot be found out while another "
+                "run is going on: try again when that is over.")
 MEASURING = "Timing a few training steps on this computer."
 NO_VERDICT = "Not every run of this race reached its end, so nobody has won: run it again."
 DISK_FULL = "The file could not be written: the server's disk is full or its folder is not writable."

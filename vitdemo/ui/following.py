@@ -1,10 +1,12 @@
 """What the page sees of runs: what is new since it last asked, the list of one's own, and curves to lay over each other."""
 
 import json
+import time
 from typing import Any
 
 from vitdemo.plan import EXPLAINED
 from vitdemo.runs import RunError, RunFolder, last_lines
+from vitdemo.runstatus import Status
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import RECORDED
@@ -67,7 +69,7 @@ class Following:
         place = self._reach.scheduler.position(run_id) if status.state == "queued" else 0
         stopping = not status.over and folder.stop_requested()
         told = describe(status, place, stopping=stopping)
-        return {**told, "over": status.over, "seconds": status.seconds, "seconds_left": None if status.over else status.seconds_left,
+        return {**told, "over": status.over, "seconds": status.seconds, "seconds_left": left(status),
                 "images_per_second": status.images_per_second, "step": status.step, "epoch": status.epoch, "accuracy": status.best_accuracy,
                 "test_accuracy": status.test_accuracy, "stopping": stopping, "position": place,
                 "queue_sentence": told["head"] if place else "",
@@ -80,6 +82,13 @@ class Following:
                 "progress": status.progress, "accuracy": status.best_accuracy, "test": status.test_accuracy, "preset": known["preset"],
                 "model": known["model"], "data": known["data"], "race": known["race"], "imported": known["imported"],
                 "can": can(folder, config, run_id), "settings": settings(config), "flatters": flattered(folder)}
+
+
+def left(status: Status) -> float | None:
+    """Seconds until a run's end by now: its status was written some time ago, a long step or look before."""
+    if status.over or status.seconds_left is None:
+        return None
+    return max(0.0, status.seconds_left - max(0.0, time.time() - status.time) * (status.state == "running"))
 
 
 def about(config: dict[str, Any]) -> Answer:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from vitdemo import data, words
 from vitdemo.child import environment
-from vitdemo.presets import PRESETS, SIZES, expected, learned
+from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected
 from vitdemo.train import batch_size
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
-from vitdemo.ui.orders import Order, order
+from vitdemo.ui.orders import Order, fitting, order
 from vitdemo.ui.reach import Reach
 
 KEPT = 64                                       # paces that are remembered
@@ -33,7 +33,8 @@ class Measurement(NamedTuple):
 
     speed: float                    # images per second; 0 where it could not be timed
     looks: float                    # pictures per second that are only looked at
-    time: float                     # by the monotonic clock
+    time: float = 0.0               # by the monotonic clock
+    here: bool = True               # and not on another machine
 
 
 class Offers:
@@ -58,10 +59,10 @@ class Offers:
             return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
-        likely = expected(images, preset) if images and usual(made) else None
+        likely = expected(images, preset) if images and found.here and usual(made) else None
         return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images,
-                "passes": images / made.source.pictures,
-                "expected": likely, "busy": busy, "training_seconds": training, "sentence": said(made, pace, training, likely, busy)}
+                "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
+                "sentence": said(made, found, training, likely, busy)}
 
     def pace(self, made: Order) -> Measurement | None:
         """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what the
@@ -110,9 +111,13 @@ def measuring(made: Order) -> list[str]:
 
 def slow(made: Order) -> dict[str, Any]:
     """The settings of an order's recipe that its pace depends on, the batch as large as its pictures allow."""
-    learned_from = round(made.source.pictures * (1 - data.held_share(made.source.pictures, made.plan.train.validation)))
-    train = made.plan.train.with_(batch=max(1, batch_size(learned_from, made.plan.train.batch)))
+    train = made.plan.train.with_(batch=max(1, batch_size(learned_from(made), made.plan.train.batch)))
     return {name: value for name, value in train.to_json().items() if name in SLOW}
+
+
+def learned_from(made: Order) -> int:
+    """How many of an order's pictures a run learns from, at least one: the others are held out."""
+    return max(1, round(made.source.pictures * (1 - data.held_share(made.source.pictures, made.plan.train.validation))))
 
 
 def _sets(values: dict[str, Any]) -> list[str]:
@@ -123,9 +128,7 @@ def suggested(request: Request, minutes: float) -> str:
     """The recipe that a request names, or the one for its pictures and minutes."""
     if request.get("preset") is not None:
         return fields.choice(request, "preset", tuple(PRESETS))
-    if request.get("start"):
-        return "tune"
-    return "mnist" if request.get("data") == "mnist" else next(name for name, most in LADDER if minutes <= most)
+    return fitting(request) or next(name for name, most in LADDER if minutes <= most)
 
 
 def key_of(made: Order) -> str:
@@ -138,7 +141,7 @@ def elsewhere(made: Order) -> Measurement:
     as it stands, or that was never measured."""
     row = PRESETS[made.plan.preset].nearest(made.plan.train.threads) if unchanged(made) else None
     speed = row.images_per_second if row else 0.0
-    return Measurement(speed, LOOK_FACTOR * speed, 0.0)
+    return Measurement(speed, LOOK_FACTOR * speed, here=False)
 
 
 def training_seconds(made: Order, found: Measurement) -> float:
@@ -163,17 +166,20 @@ def usual(made: Order) -> bool:
     return made.plan.preset in dict(LADDER) and made.source.name == "cifar10" and unchanged(made)
 
 
-def said(made: Order, pace: float, training: float, likely: float | None, busy: bool) -> str:
+def said(made: Order, found: Measurement, training: float, likely: Expected | None, busy: bool) -> str:
     """An offer in words."""
+    pace = found.speed
     if not pace:
         return "How fast these settings are on this computer cannot be timed while another run is going on."
     images, clock = training * pace, f"{round(training) // 60}:{round(training) % 60:02d}"
-    passes = f"{images / made.source.pictures:.1f} passes over {made.source.title.split(':')[0]}"
+    passes = f"{images / learned_from(made):.1f} passes over {made.source.title.split(':')[0]}"
+    if not found.here:
+        return (f"While another run is going on, this computer cannot be timed, and yours may have to wait. Where this recipe was measured ({MEASURED_ON}), "
+                f"such a run learned from about {round(images, -2):,.0f} pictures in {clock} minutes ({pace:,.0f} a second, {passes}).")
     parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the "
              "time goes into looks at pictures it never learns from and the test."]
     if likely is not None:
-        runs = sum(point.n for point in learned(made.plan.preset))
-        parts.append(f"From {runs} run{'s' * (runs != 1)} of such a recipe, about {likely:.0%} of the test pictures right can be expected.")
+        parts.append(f"From {likely.n} run{'s' * (likely.n != 1)} of such a recipe, about {likely.accuracy:.0%} of the test pictures right can be expected.")
     elif usual(made):
         parts.append("No run of this length was measured.")
     if busy:

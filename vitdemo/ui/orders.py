@@ -32,7 +32,7 @@ def order(request: Request, reach: Reach) -> Order:
     """What a request asks for. Raises RequestError or ConfigError with a sentence for anything that cannot or may not be."""
     owner = reach.owner
     source, start = reach.source(request), reach.start(request)
-    preset = fields.choice(request, "preset", tuple(PRESETS), default="tune" if start else "class")
+    preset = fields.choice(request, "preset", tuple(PRESETS), default=fitting(request) or "class")
     changes = {"threads": settings.training_threads(owner.runs_at_once), **chosen(request)}
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
@@ -55,10 +55,17 @@ def order(request: Request, reach: Reach) -> Order:
     if made.train.evaluations > LOOKS[owner.public]:
         raise RequestError(f"a run here looks at the validation pictures at most {LOOKS[owner.public]} times, not {made.train.evaluations}")
     vit = shape(made, start, source)
+    if vit.channels not in (1, 3):
+        raise RequestError(f"pictures have 1 channel (grey) or 3 (colours), not {vit.channels}")
     parameters = vit_parameters(vit)
     room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), reach.scheduler.limit)
     room.check_disk(parameters, owner.runs_megabytes * 10**6)
     return Order(made, source, start, vit, parameters)
+
+
+def fitting(request: Request) -> str | None:
+    """The recipe that goes with what a request begins with or learns from, where one does whatever the length."""
+    return "tune" if request.get("start") else "mnist" if request.get("data") == "mnist" else None
 
 
 def shape(made: Plan, start: Start | None, source: Source) -> ViTConfig:

@@ -35,6 +35,8 @@ class Racing:
             found = self._offers.pace(in_steps(order({"data": source.name, "minutes": minutes}, self._reach)))
             if found is None:
                 return {"measuring": True, "sentence": words.MEASURING}
+            if not found.here:                                              # another machine's speed would make another length of it
+                raise RequestError(words.RACE_UNTIMED)
             speed = found.speed
         plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=settings.training_threads(owner.runs_at_once), pace=speed)
         self._allow(plans, source, minutes)

@@ -57,11 +57,15 @@ const setup = { offer: null };
   };
 
   // What a run is asked to be, in the server's words.
-  setup.wish = () => ({
-    preset: form.preset ?? setup.offer?.preset ?? lab.hello.presets.find((one) => one.name === "class")?.name ?? lab.hello.presets[0].name,
-    ...(form.model ? { model: form.model } : {}), data: form.data, [form.unit]: form.amount, changes: form.changes,
-    start: form.start, freeze: form.freeze,
-  });
+  setup.wish = () => {
+    const preset = form.preset ?? setup.offer?.preset;                    // without one the server takes what goes with the pictures
+    return { ...(preset ? { preset } : {}), ...(form.model ? { model: form.model } : {}), data: form.data, [form.unit]: form.amount,
+      changes: changes(), start: form.start, freeze: form.freeze };
+  };
+
+  // What was changed, but for the shape of a model that brings its own.
+  const changes = () => Object.fromEntries(Object.entries(form.changes).filter(([name]) =>
+    !form.start || lab.hello.settings.find((one) => one.name === name)?.group !== "model"));
 
   // After every change of the form: a little later, because people type, the proposal is asked for again.
   setup.change = () => {
@@ -88,7 +92,7 @@ const setup = { offer: null };
   };
 
   const request = () => ({ question: "offer", minutes: form.amount, data: form.data, ...(form.preset ? { preset: form.preset } : {}),
-    ...(form.model ? { model: form.model } : {}), changes: form.changes, start: form.start, freeze: form.freeze });
+    ...(form.model ? { model: form.model } : {}), changes: changes(), start: form.start, freeze: form.freeze });
 
   // Asks for a proposal once. The recipe comes at once, the rest when the pace of this computer was measured.
   async function suggest() {
@@ -115,6 +119,12 @@ const setup = { offer: null };
   async function start() {
     if (go.disabled || !lab.hello) return;
     if (read() === null) { amount.focus(); return; }
+    const wrong = root.querySelector(".vl-advanced [aria-invalid=true]");
+    if (wrong) {
+      for (let fold = wrong.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+      wrong.focus();
+      return;
+    }
     go.disabled = true;
     refusal.textContent = "";
     try {

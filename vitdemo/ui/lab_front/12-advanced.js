@@ -53,7 +53,9 @@
     const preset = lab.hello.presets.find((one) => one.name === name);
     form.preset = preset?.name ?? null;
     if (preset) {
-      if (preset.data && lab.hello.data.some((one) => one.name === preset.data)) form.data = preset.data;
+      // digits and photos have recipes of their own; somebody's own pictures stay
+      const published = new Set(lab.hello.presets.map((one) => one.data));
+      if (published.has(form.data) && lab.hello.data.some((one) => one.name === preset.data)) form.data = preset.data;
       if (preset.epochs && !lengths.hidden) setup.length("epochs", preset.epochs);
       else setup.length("minutes", Math.min(preset.minutes || 3, lab.hello.max_minutes));
     } else if (form.unit !== "minutes") setup.length("minutes", Math.min(3, lab.hello.max_minutes));

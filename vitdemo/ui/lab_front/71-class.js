@@ -120,10 +120,13 @@ function classCard(name, count, urls, gone) {
   }
 
   function dropOne(index) {
+    const url = card.urls[index];                                         // those before it may be gone when its turn comes
     inLine(async () => {
-      await dropped(index);
+      const at = card.urls.indexOf(url);
+      if (at < 0) return;
+      await dropped(at);
       card.count--;
-      card.urls.splice(index, 1);
+      card.urls.splice(at, 1);
       show();
       (thumbs.querySelector("button") ?? rename).focus();
     });
