@@ -2,11 +2,13 @@
 disk."""
 
 import base64
+import dataclasses
 import io
 import json
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,9 +29,10 @@ from vitdemo.filmstrip import unpacked
 from vitdemo.model import ViT
 from vitdemo.plan import EXPLAINED, plan
 from vitdemo.presets import PRESETS, SIZES
+from vitdemo.runstatus import Status
 from vitdemo.trainer import carry_out
 from vitdemo.ui import catalogue, models, room
-from vitdemo.ui.following import thinned
+from vitdemo.ui.following import left, thinned
 from vitdemo.ui.reach import title_of
 from vitdemo.ui.slots import Slots
 
@@ -548,6 +551,24 @@ def test_a_file_that_does_not_say_its_heads_is_asked_about(visitor):
     run = visitor.ask("open", path=path, heads=2)["run"]
     assert checkpoint.load(visitor.folder(run).best).config.heads == 2
     assert visitor.refused("open", path=path, heads=3)
+
+
+def test_a_run_of_passes_has_the_recipe_of_what_it_learns_from_or_begins_with(visitor):
+    for wish, preset in (({"data": "mnist"}, "mnist"), ({"data": "cifar10", "start": "box"}, "tune"), ({"data": "cifar10"}, "class")):
+        run = visitor.ask("start", epochs=1, **wish)["run"]
+        assert visitor.folder(run).config()["preset"] == preset
+        visitor.ask("stop", run=run)
+
+
+def test_pictures_of_two_channels_are_refused_before_the_start(visitor):
+    assert visitor.refused("start", data="cifar10", minutes=1, changes={"channels": 2}) == "Pictures have 1 channel (grey) or 3 (colours), not 2."
+
+
+def test_the_time_left_is_that_of_now_and_not_of_when_it_was_written():
+    status = Status(state="running", seconds_left=60.0, time=time.time() - 20)
+    assert left(status) == pytest.approx(40, abs=1) and left(dataclasses.replace(status, seconds_left=5.0)) == 0
+    assert left(dataclasses.replace(status, state="queued")) == 60 and left(dataclasses.replace(status, seconds_left=None)) is None
+    assert left(dataclasses.replace(status, state="finished")) is None
 
 
 def test_a_file_whose_attention_would_fill_the_memory_is_refused(visitor, tmp_path):

@@ -246,6 +246,21 @@ def test_a_zip_becomes_classes_with_pictures_that_can_be_removed_and_a_run_that_
     assert tab.complaints == []
 
 
+def test_a_picture_that_is_removed_twice_in_haste_takes_no_other_one_along(lab):
+    tab = lab()
+    unfold(tab, "Your own pictures")
+    tab.locator("input[accept*='.zip']").set_input_files({"name": "colours.zip", "mimeType": "application/zip", "buffer": class_zip()})
+    card = tab.locator(".vl-class").first
+    expect(card).to_contain_text("4 pictures")
+    kept = card.locator(".vl-thumb img").evaluate_all("images => images.map((image) => image.src)")
+    card.evaluate("""card => { const [one, , three] = card.querySelectorAll('.vl-thumb');
+        one.click(); one.click(); three.click(); }""")
+    expect(card).to_contain_text("2 pictures")
+    tab.wait_for_timeout(300)
+    assert card.locator(".vl-thumb img").evaluate_all("images => images.map((image) => image.src)") == [kept[1], kept[3]]
+    assert tab.complaints == []
+
+
 def test_pictures_are_shrunk_in_the_browser_and_found_again_after_a_refresh(lab):
     tab = lab()
     sent = []

@@ -235,6 +235,48 @@ def test_a_recipe_tells_reported_from_measured_and_brings_its_pictures_and_lengt
     assert (sent["preset"], sent["data"], sent["epochs"]) == ("mnist", "mnist", 5) and "minutes" not in sent
 
 
+def test_passes_leave_the_recipe_to_the_server_which_knows_what_goes_with_the_pictures(lab):
+    tab = lab()
+    tab.locator(".vl-setup summary").first.click()
+    tab.get_by_role("button", name="passes (epochs)").click()
+    expect(tab.locator(".vl-sentence")).to_contain_text("passes over the pictures")
+    tab.get_by_role("button", name="Start training").click()
+    expect(tab.locator(".vl-status")).to_be_visible()
+    sent = asked(tab, "start")[0]
+    assert "preset" not in sent and "minutes" not in sent and sent["epochs"] >= 1
+
+
+@pytest.mark.parametrize(("data", "recipe", "then"), [("f" * 32, "mnist", "f" * 32), ("f" * 32, "class", "f" * 32), ("cifar10", "mnist", "mnist"), ("mnist", "class", "cifar10")])
+def test_a_recipe_brings_published_pictures_but_takes_nobodys_own_away(lab, data, recipe, then):
+    tab = lab()
+    tab.evaluate(f"emit('start-from', {{ start: '', title: '', data: {data!r}, dataTitle: 'My mugs', minutes: 1, freeze: false }})")
+    tab.locator(".vl-setup summary").first.click()
+    tab.locator(f".vl-recipe input[value={recipe}]").check()
+    tab.get_by_role("button", name="Start training").click()
+    expect(tab.locator(".vl-status")).to_be_visible()
+    assert (asked(tab, "start")[0]["data"], asked(tab, "start")[0]["preset"]) == (then, recipe)
+
+
+def test_nothing_starts_while_a_setting_is_no_value_and_a_start_takes_no_shape_along(lab):
+    tab = lab()
+    tab.locator(".vl-setup summary").first.click()
+    for summary in tab.locator(".vl-group:not([hidden]) summary").all():
+        summary.click()
+    tab.get_by_role("textbox", name="patch").fill("2")
+    batch = tab.get_by_role("textbox", name="batch")
+    batch.fill("nonsense")
+    expect(batch).to_have_attribute("aria-invalid", "true")
+    tab.locator(".vl-setup summary").first.click()                          # folded away
+    tab.get_by_role("button", name="Start training").click()
+    expect(batch).to_be_focused()
+    assert asked(tab, "start") == []
+    batch.fill("16")
+    tab.get_by_role("combobox", name="Begin with").select_option("box")
+    tab.get_by_role("button", name="Start fine-tuning").click()
+    expect(tab.locator(".vl-status")).to_be_visible()
+    assert asked(tab, "start")[0]["changes"] == {"batch": 16} and asked(tab, "start")[0]["start"] == "box"
+
+
 def test_pictures_for_the_film_are_uploaded_with_the_start_and_at_most_six(lab, photo):
     tab = lab()
     tab.locator(".vl-setup summary").first.click()

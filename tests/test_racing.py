@@ -102,6 +102,14 @@ def test_runs_that_are_no_race_are_refused(visitor):
             and "at most 6" in visitor.refused("standing", runs=[one[0]] * 7))
 
 
+def test_a_race_of_equal_steps_waits_until_this_computer_can_be_timed(visitor, monkeypatch):
+    steps = next(kind for kind, known in races.KINDS.items() if known.budget == "steps")
+    monkeypatch.setattr(visitor.lab.offers, "pace", lambda made: Measurement(1000.0, 500.0, here=False))
+    assert visitor.refused("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True) == words.RACE_UNTIMED
+    other = next(kind for kind, known in races.KINDS.items() if known.budget != "steps")
+    assert visitor.ask("race", kind=other, minutes=1, seeds=1, data="cifar10", dry=True)["seconds"]
+
+
 @pytest.mark.parametrize("wrong", [{"seeds": 2}, {"seeds": 4}, {"kind": "speed"}, {"minutes": 61}, {"minutes": 0}, {"data": UNKNOWN}])
 def test_races_that_cannot_be_are_refused(visitor, wrong):
     assert visitor.refused("race", **{"kind": "patch", "minutes": 1, "seeds": 1, "data": "cifar10", "dry": True, **wrong})
