@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from vitdemo import data, evaluate
+from vitdemo import checkpoint, data, evaluate
 from vitdemo.chance import share_error
 from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.model import ViT
@@ -78,3 +78,12 @@ def test_a_prediction_asks_between_batches_and_can_be_ended_there():
     with pytest.raises(InterruptedError):
         evaluate.predict(model, torch.zeros(9, 3, 4, 4, dtype=torch.uint8), Preprocessing(size=(4, 4)), batch=2, between=ask)
     assert len(asked) == 3 and model.training and not model.blocks[0].mlp.training
+
+
+def test_a_model_that_wants_its_pictures_otherwise_than_data_sets_are_read_is_told_of(colour_zip, tiny, tmp_path, capsys):
+    for wish, note in (({}, ""), ({"fit": "squash", "interpolation": "bilinear"}, "fit squash, interpolation bilinear"), ({"crop_fraction": 0.875}, "crop_fraction 0.875")):
+        path = tmp_path / "model.safetensors"
+        checkpoint.save(path, tiny.model, classes=tiny.classes, preprocessing=tiny.preprocessing.with_(**wish), provenance={})
+        assert evaluate.main([str(path), "--data", str(colour_zip)]) == 0
+        told = capsys.readouterr()
+        assert "accuracy" in told.out and (note in told.err if note else told.err == ""), told.err

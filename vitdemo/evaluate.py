@@ -6,6 +6,7 @@
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -155,6 +156,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.exit(1, f"{error}\n")
     except KeyboardInterrupt:
         parser.exit(130, "\nstopped\n")
+    usual = Preprocessing()
+    others = [f"{name} {getattr(wanted, name)}" for name in ("fit", "crop_fraction", "interpolation") if getattr(wanted, name) != getattr(usual, name)]
+    if others:
+        print(f"note: this model wants its pictures with {', '.join(others)}; data sets are read by their middle, as large as it fits, and bicubically, "
+              "so it may do better than this", file=sys.stderr)
     if args.json:
         print(json.dumps({**report.to_json(), "part": which}))
         return 0
