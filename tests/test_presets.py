@@ -53,9 +53,9 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
 
 
 def test_a_single_measured_run_speaks_for_its_own_length_only():
-    (point,) = learned("hour")
-    assert presets.expected(point.images * 1.05, "hour") == presets.expected(point.images / 1.05, "hour") == (point.accuracy, point.n)
-    assert presets.expected(point.images * 1.2, "hour") is presets.expected(point.images / 1.2, "hour") is None
+    (point,) = learned("notebook")
+    assert presets.expected(point.images * 1.05, "notebook") == presets.expected(point.images / 1.05, "notebook") == (point.accuracy, point.n)
+    assert presets.expected(point.images * 1.2, "notebook") is presets.expected(point.images / 1.2, "notebook") is None
     assert presets.expected(point.images, "plain") is None
 
 
