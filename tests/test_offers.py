@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lab_visitor import UNKNOWN, Visitor
 
-from vitdemo import words
+from vitdemo import settings, words
 from vitdemo.presets import PRESETS, expected
 from vitdemo.ui import offers
 from vitdemo.ui.offers import Offers
@@ -62,7 +62,14 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
     assert f"{likely.accuracy:.0%}" in offer["sentence"] and f"From {likely.n} runs" in offer["sentence"]
 
 
-def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
+@pytest.mark.parametrize(("threads", "names"), [(1, ["quick", "quick", "class", "break", "break", "break"]), (2, ["quick", "quick", "class", "break", "break", "hour"])])
+def test_the_recipe_fits_the_minutes_and_the_larger_model_wants_more_than_one_thread(threads, names):
+    assert [offers.suggested({"data": "cifar10"}, minutes, threads) for minutes in (1, 2.5, 3, 10, 40, 60)] == names
+    assert offers.suggested({"data": "cifar10", "preset": "hour"}, 1, threads) == "hour" and offers.suggested({"data": "mnist"}, 60, threads) == "mnist"
+
+
+def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed, monkeypatch):
+    monkeypatch.setattr(settings, "training_threads", lambda runs: 2)
     for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "quick"), (2.6, "class"), (40, "break"), (60, "hour")):
         assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
     assert timed.started.read_text().split() == ["quick", "class", "break", "hour"]
@@ -77,11 +84,10 @@ def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed):
 
 def test_the_command_that_times_a_recipe_names_all_that_a_step_does(timed):
     made = order({"minutes": 3, "data": "cifar10", "preset": "hour", "changes": {"precision": "float32"}}, timed.reach)
-    told = offers.measuring(made)
-    settings = dict(part.split("=", 1) for part in told if "=" in part)
+    told = dict(part.split("=", 1) for part in offers.measuring(made) if "=" in part)
     for name in ("batch", "crop_least", "crop_most", "tint", "erase", "mix", "shift"):
-        assert json.loads(settings[name]) == getattr(PRESETS["hour"].train, name), name
-    assert json.loads(settings["precision"]) == "float32"
+        assert json.loads(told[name]) == getattr(PRESETS["hour"].train, name), name
+    assert json.loads(told["precision"]) == "float32"
 
 
 def test_a_step_over_few_pictures_is_timed_with_as_many_as_it_will_see(timed):

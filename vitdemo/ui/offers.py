@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from vitdemo import data, words
+from vitdemo import data, settings, words
 from vitdemo.child import environment
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected
 from vitdemo.train import batch_size
@@ -24,6 +24,7 @@ TIME_OUT = 90                                   # seconds a measurement may take
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
 LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
 LOOK_FACTOR = 0.5                               # pictures looked at in the time of one learned from, where that was not measured: looks are float32, at full size
+FAST = 2                                        # threads from which on the larger model of the last one comes far enough in an hour
 # the settings of a recipe that a pace depends on
 SLOW = ("batch", "optimizer", "freeze", "precision", "stages", "stage_ends", "flip", "shift", "crop_least", "crop_most", "tint", "erase", "mix")
 
@@ -52,7 +53,7 @@ class Offers:
         """What so many minutes would come to, or {"measuring": true} while that is found out."""
         most = self._reach.owner.max_minutes
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
-        preset = suggested(request, minutes)
+        preset = suggested(request, minutes, settings.training_threads(self._reach.owner.runs_at_once))
         made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
         found, busy = self.pace(made), self._reach.scheduler.busy()
         if found is None:
@@ -124,11 +125,12 @@ def _sets(values: dict[str, Any]) -> list[str]:
     return [part for name, value in values.items() for part in ("--set", f"{name}={json.dumps(value)}")]
 
 
-def suggested(request: Request, minutes: float) -> str:
-    """The recipe that a request names, or the one for its pictures and minutes."""
+def suggested(request: Request, minutes: float, threads: int) -> str:
+    """The recipe that a request names, or the one for its pictures, minutes and threads."""
     if request.get("preset") is not None:
         return fields.choice(request, "preset", tuple(PRESETS))
-    return fitting(request) or next(name for name, most in LADDER if minutes <= most)
+    rungs = LADDER if threads >= FAST else LADDER[:-1]
+    return fitting(request) or next((name for name, most in rungs if minutes <= most), rungs[-1][0])
 
 
 def key_of(made: Order) -> str:
