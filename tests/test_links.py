@@ -15,10 +15,10 @@ from playwright.sync_api import expect
 
 from vitdemo import front, hub, looking
 from vitdemo.runs import RunFolder, Scheduler
-from vitdemo.ui import analysis, links, models
+from vitdemo.ui import analysis, links
 from vitdemo.ui.analysis import Look
 from vitdemo.ui.links import Known, Link
-from vitdemo.ui.models import Models
+from vitdemo.ui.models import RECORDED_FOLDER, Models
 
 KNOWN = Known(links.examples(), {"box", "recorded", "zoo:dino-s16"})
 COUNTS = st.integers(1, 999)
@@ -214,7 +214,7 @@ def test_a_link_opens_a_look_of_the_recorded_run(browser, page):
     context = browser.new_context(viewport={"width": 1440, "height": 900}, permissions=["clipboard-read", "clipboard-write"])
     tab, query = watched(context), "?tab=train&run=recorded&look=5&picture=airplane&layer=2&head=3"
     tab.goto(page[0] + query)
-    expect(tab.locator(".vl-when")).to_contain_text(f"Look 5 of {len(RunFolder(models.RECORDED_FOLDER).frames()[0])}:", timeout=WAIT)
+    expect(tab.locator(".vl-when")).to_contain_text(f"Look 5 of {len(RunFolder(RECORDED_FOLDER).frames()[0])}:", timeout=WAIT)
     expect(tab.locator(".vl-film-main")).to_have_attribute("aria-label", re.compile("airplane: Layer 2, head 3"))
     tab.get_by_role("button", name="Copy link to this look").click()
     expect(tab.locator(".vl-film .vd-copy [role=status]")).to_have_text("Copied the link to Layer 2, head 3, look 5.")
