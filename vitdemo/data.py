@@ -220,7 +220,8 @@ def _write_cache(key: str, part: Part) -> None:
 
 
 def _make_room(folder: Path, most: int) -> bool:
-    """Delete the decoded sets of one's own, and those at another size than their own, that were used longest ago until all of them take at most `most` bytes; whether that can be."""
+    """Delete the decoded sets of one's own, and known ones at another size than their own, that were used longest ago until all of them take
+    at most `most` bytes; whether that can be."""
     found = sorted(((file.stat(), file) for file in folder.glob("own-*.safetensors")), key=lambda pair: pair[0].st_mtime)
     total = sum(stat.st_size for stat, _ in found)
     for stat, file in found:

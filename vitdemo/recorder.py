@@ -1,6 +1,7 @@
 """Writes down what a run does while somebody iterates over `fit`: log, status, weights, film, mistakes, and the test at the end."""
 
 import copy
+import itertools
 import math
 import sys
 import time
@@ -22,7 +23,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16, stage_sizes
+from vitdemo.train import State, Step, in_bfloat16, stage_size, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 RECENT = 10.0                                   # seconds of training over which images/s are counted
@@ -114,11 +115,10 @@ class Recorder:
     def _ahead(self, progress: float) -> float:
         """The share of all pictures that is still to come, each counted as so many times its own present cost as its size has patches more
         than now: a run that grows its pictures slows down."""
-        patches = [math.prod(size) for size in stage_sizes(self.plan.train, self.plan.vit)]
-        ends = (*self.plan.train.stage_ends, 1.0)
-        now = patches[sum(progress >= end for end in ends[:-1])]
-        starts = (0.0, *ends[:-1])
-        return sum(max(0.0, end - max(progress, start)) * size / now for start, end, size in zip(starts, ends, patches, strict=True))
+        recipe, vit = self.plan.train, self.plan.vit
+        parts = itertools.pairwise((0.0, *recipe.stage_ends, 1.0))
+        ahead = sum(max(0.0, end - max(progress, start)) * math.prod(size) for (start, end), size in zip(parts, stage_sizes(recipe, vit), strict=True))
+        return ahead / math.prod(stage_size(progress, recipe, vit))
 
     def keep(self) -> None:
         """Write everything a resume needs, whole or not at all."""

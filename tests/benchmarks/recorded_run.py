@@ -24,7 +24,7 @@ from vitdemo.ui import desk, models, orders
 
 def recorded(data: str, minutes: float, threads: int, home: Path) -> RunFolder:
     """The folder of a run that was carried out in `home`."""
-    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run", 
+    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run",
                   changes={"threads": threads, "clock": "all", "evaluations": looks(minutes), "validation": orders.QUICK_LOOK})      # as the page starts it
     folder = RunFolder(home / "run").create(wanted.to_json())
     folder.film.mkdir()
