@@ -48,7 +48,8 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     for left, right in itertools.pairwise(points):                          # only the runs nearest to it speak for a number of pictures
         assert presets.expected((left.images + right.images) / 2).n == left.n + right.n
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
-    assert presets.expected(low / 1.4).accuracy < points[0].accuracy and presets.expected(high * 1.4).accuracy > points[-1].accuracy
+    assert presets.expected(low / 1.4).accuracy < points[0].accuracy
+    assert presets.expected(high * 1.4) == presets.expected(high) == (points[-1].accuracy, points[-1].n)        # no more than was measured
 
 
 def test_a_single_measured_run_speaks_for_its_own_length_only():

@@ -105,3 +105,25 @@ def test_the_owner_says_how_large_a_picture_may_be(monkeypatch):
 def test_runs_that_train_at_the_same_time_share_the_cores_but_one(cores, runs, threads, monkeypatch):
     monkeypatch.setattr(settings, "cores", lambda: cores)
     assert settings.training_threads(runs) == threads
+
+
+@pytest.mark.parametrize(("files", "cores"), [
+    ({}, 16),
+    ({"sys/fs/cgroup/cpu.max": "max 100000"}, 16),
+    ({"sys/fs/cgroup/cpu.max": "200000 100000"}, 2),                        # no word in proc: the container's own root
+    ({"sys/fs/cgroup/cpu.max": "150000 100000", "proc/self/cgroup": "0::/"}, 1),                # a second thread would wait half of the time
+    ({"sys/fs/cgroup/cpu.max": "50000 100000", "proc/self/cgroup": "0::/"}, 1),
+    ({"sys/fs/cgroup/a.slice/cpu.max": "300000 100000", "sys/fs/cgroup/a.slice/run/cpu.max": "max 100000", "proc/self/cgroup": "0::/a.slice/run"}, 3),
+    ({"sys/fs/cgroup/a.slice/cpu.max": "800000 100000", "sys/fs/cgroup/a.slice/run/cpu.max": "400000 100000", "proc/self/cgroup": "0::/a.slice/run"}, 4),
+    ({"sys/fs/cgroup/other/cpu.max": "100000 100000", "proc/self/cgroup": "0::/a.slice"}, 16),
+    ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "250000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n", "proc/self/cgroup": "3:memory:/x\n1:cpu,cpuacct:/\n"}, 2),
+    ({"sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "500000", "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000", "proc/self/cgroup": "1:cpu:/x\n0::/\n"}, 5),
+    ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000", "proc/self/cgroup": "1:cpu:/"}, 16),
+    ({"sys/fs/cgroup/cpu.max": "100000 0"}, 16),
+    ({"sys/fs/cgroup/cpu.max": "nonsense"}, 16)])
+def test_the_cores_are_those_of_the_containers_quota_and_not_the_hosts(files, cores, tmp_path, monkeypatch):
+    monkeypatch.setattr(settings.os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert settings.cores(tmp_path) == cores

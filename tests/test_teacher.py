@@ -84,7 +84,7 @@ def taught(colour_zip, tmp_path):
     """The file of a model that knows the data set's classes, and a command that trains a smaller one by it."""
     classes = data.load_part(colour_zip, "test").classes
     model = ViT(ViTConfig(image=32, patch=8, dim=16, depth=2, heads=2, classes=len(classes)), torch.Generator().manual_seed(5))
-    checkpoint.save(tmp_path / "teacher.safetensors", model, classes=classes, preprocessing=Preprocessing(), provenance={"data": "cifar10", "held_out": [0.25, 9]})
+    checkpoint.save(tmp_path / "teacher.safetensors", model, classes=classes, preprocessing=Preprocessing(), provenance={"data": "cifar10", "held_out": [0.25, 9], "seed": 7})
     return tmp_path / "teacher.safetensors", ["--data", str(colour_zip), "--epochs", "2", "--threads", "1", "--set", "dim=12", "--set", "heads=2", "--set", "depth=1",
                                               "--set", "evaluations=2", "--set", "batch=16", "--teacher", str(tmp_path / "teacher.safetensors"), "--out", str(tmp_path / "run")]
 
@@ -96,6 +96,7 @@ def test_at_the_shell_a_run_learns_from_a_teacher_says_so_holds_out_what_that_he
     assert folder.config()["teacher"] == str(file)
     said = checkpoint.load(folder.best).provenance
     assert said["taught_by"] == "teacher" and said["held_out"] == [0.25, 9] and said["started_from"] == "random weights"
+    assert said["teacher"] == {"data": "cifar10", "preset": None, "seed": 7, "seconds": None, "test_accuracy": None}
     folder.write_status(state="stopped", message="Stopped.")
     saved = torch.load(folder.last, weights_only=True)
     torch.save({**saved, "step": saved["step"] - 1, "complete": False}, folder.last)

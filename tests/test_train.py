@@ -1,5 +1,7 @@
 """Training: the pieces, exact resumption, what ends a run, frozen encoders, and three hundred steps on real data."""
 
+import math
+
 import pytest
 import torch
 
@@ -259,6 +261,28 @@ def test_a_look_can_be_cut_short_and_a_resumed_run_makes_it_up():
     again.load_state_dict(state.state_dict())
     rest = run(config, again.model, state=again)
     assert [(s.step, s.accuracy is not None) for s in rest] == [(6, True)] and again.complete and run(config, again.model, state=again) == []
+
+
+def test_a_look_that_was_cut_short_in_the_middle_is_made_up_before_the_next_step():
+    class Enough(Exception):
+        pass
+
+    def ask():
+        if state.step == 6:
+            raise Enough
+
+    config = TrainConfig(steps=12, batch=16, evaluations=2)
+    whole = run(config, (undisturbed := fresh()))
+    model = fresh()
+    state = train.State(model, config)
+    with pytest.raises(Enough):
+        run(config, model, state=state, between=ask)
+    assert (state.step, state.looks, state.owed) == (6, 0, True)
+    again = train.State(fresh(), config)
+    again.load_state_dict(state.state_dict())
+    rest = run(config, again.model, state=again)
+    assert [(s.step, s.accuracy) for s in rest if s.accuracy is not None] == [(s.step, s.accuracy) for s in whole if s.accuracy is not None and s.step]
+    assert math.isnan(rest[0].loss) and all(torch.equal(a, b) for a, b in zip(again.model.state_dict().values(), undisturbed.state_dict().values(), strict=True))
 
 
 def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):

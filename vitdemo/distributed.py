@@ -22,6 +22,7 @@ class World(NamedTuple):
     rank: int = 0
     size: int = 1
     device: torch.device = torch.device("cpu")
+    here: int = 1                   # how many of them work on this machine
 
     def slice(self, batch: Tensor) -> Tensor:
         """This process's rows of the global `batch`."""
@@ -75,7 +76,7 @@ def joined() -> Iterator[World]:
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield World(distributed.get_rank(), size, device)
+        yield World(distributed.get_rank(), size, device, int(os.environ.get("LOCAL_WORLD_SIZE", size)))
     finally:
         distributed.destroy_process_group()
 

@@ -26,6 +26,7 @@ from vitdemo.plan import Plan
 from vitdemo.train import State, Step, in_bfloat16, stage_size, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
+TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name
 RECENT = 10.0                                   # seconds of training over which images/s are counted
 
 
@@ -41,6 +42,7 @@ class Parts(NamedTuple):
     held: tuple[float, int] = (0.0, 0)                                      # share and seed of what is held out
     digest: str = ""                # of what is learned from and what is held out
     before: tuple[dict[str, Any], ...] = ()                                 # where the weights that it starts from come from, oldest first
+    teacher: dict[str, Any] | None = None                                   # where the weights that it learns from come from, the last training
 
 
 class Recorder:
@@ -226,6 +228,7 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
             **({"before": list(parts.before)} if parts.before else {}),
             **({"taught_by": "the model in the box" if plan.teacher == "box" else PurePath(plan.teacher).stem} if plan.teacher else {}),
+            **({"teacher": {name: parts.teacher.get(name) for name in TEACHERS}} if parts.teacher else {}),
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
             "precision": "bf16 autocast in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),

@@ -122,15 +122,11 @@ def user_cache(env: dict[str, str]) -> Path:
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
-def cores() -> int:
-    """CPU cores this process may use: its affinity, cut by a container's quota (cgroup v2 or v1). At least 1."""
+def cores(root: Path = Path("/")) -> int:
+    """CPU cores this process may use: its affinity, cut by the quotas of its container and of the groups that holds (cgroup v2 or v1), of
+    which a part of a core counts for nothing, since threads beyond a quota wait for one another. At least 1. `root` holds proc and sys."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for quota in (_quota_v2, _quota_v1):
-        try:
-            count = min(count, max(1, round(quota())))
-        except (OSError, ValueError, ZeroDivisionError):
-            continue
-    return max(1, count)
+    return max(1, min([count, *map(int, _quotas(root))]))
 
 
 def training_threads(runs: int = 1) -> int:
@@ -150,17 +146,31 @@ def machine() -> str:
     return f"{name}, {cores()} cores, {platform.system()}"
 
 
-def _quota_v2() -> float:
-    quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    return int(quota) / int(period)                     # "max" is no number: no quota
+def _quotas(root: Path) -> list[float]:
+    """The cores that the groups of this process may use, wherever there is a limit: those of its own group and of the groups around it."""
+    found = []
+    for controllers, path in _groups(root):
+        version1 = "cpu" in controllers.split(",")
+        if controllers and not version1:
+            continue
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if version1 else ("cpu.max",)
+        folder, names = root / "sys/fs/cgroup" / ("cpu" if version1 else ""), Path(path.lstrip("/")).parts
+        for group in (folder.joinpath(*names[:depth]) for depth in range(len(names) + 1)):
+            try:
+                quota, period = " ".join((group / name).read_text() for name in files).split()
+                found += [int(quota) / int(period)] * (int(quota) > 0)      # -1 is no limit
+            except (OSError, ValueError, ZeroDivisionError):                # nor is "max", and a group that cannot be seen
+                continue
+    return found
 
 
-def _quota_v1() -> float:
-    folder = Path("/sys/fs/cgroup/cpu")
-    quota = int((folder / "cpu.cfs_quota_us").read_text())
-    if quota < 0:
-        raise ValueError("no quota")
-    return quota / int((folder / "cpu.cfs_period_us").read_text())
+def _groups(root: Path) -> list[tuple[str, str]]:
+    """(names of version 1's controllers, or "" for version 2; path) of each control group of this process, see cgroups(7)."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return [("", "/"), ("cpu", "/")]
+    return [(controllers, path) for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") > 1)]
 
 
 def _megapixels(env: dict[str, str]) -> float:

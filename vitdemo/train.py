@@ -41,7 +41,7 @@ class Step(NamedTuple):
     epoch: float                    # the same in passes over the training part
     progress: float                 # share of the budget that is used, 0 to 1
     seconds: float                  # of training so far, looks at the validation part not counted
-    loss: float                     # mean over the batch; NaN at step 0, and where only the last look was still to be made
+    loss: float                     # mean over the batch; NaN at step 0, and where only a look was still to be made
     rate: float                     # factor on the learning rates
     accuracy: float | None          # on the validation part, where this step ended with a look at it
     logits: Tensor | None = None    # (N, K) of the validation part, float32 on the CPU, where there is an accuracy
@@ -62,13 +62,14 @@ class State:
         self.look_seconds = 0.0     # of all looks
         self.latest_look = 0.0      # seconds that the last one took
         self.looks = 0              # evaluations so far, the one before the first step not counted
+        self.owed = False           # one is due and not done yet: it was cut short
         self.complete = False       # the last one is done
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
                 "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds, "latest_look": self.latest_look,
-                "looks": self.looks, "complete": self.complete}
+                "looks": self.looks, "owed": self.owed, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
@@ -76,7 +77,7 @@ class State:
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
         self.look_seconds, self.latest_look = state.get("look_seconds", 0.0), state.get("latest_look", 0.0)
-        self.complete = state.get("complete", False)
+        self.owed, self.complete = state.get("owed", False), state.get("complete", False)
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -169,8 +170,8 @@ def prepare(batch: Split, done: float, preprocessing: Preprocessing, config: Tra
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
         clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
         teacher: Callable[[Tensor], Tensor] | None = None, world: World = ALONE) -> Iterator[Step]:
-    """Train `model` in place, on its own device, on `train` and look at `validation` before the first step, `config.evaluations` times in
-    between evenly over the budget, and at the end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
+    """Train `model` in place, on its own device, on `train` and look at `validation` before the first step and then `config.evaluations`
+    times, evenly over the budget and the last time at its end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
     Where the minutes count everything, time is left for a test on `tested` pictures afterwards. What a `teacher` answers to the prepared
     input, (B, K) shares, takes the place of the labels.
 
@@ -203,7 +204,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
     while not state.complete:
         loss = factor = math.nan
         done = progress()
-        if done < 1:                                                        # else a run whose last look was cut short goes on with that
+        if done < 1 and not state.owed:                                     # else a run whose look was cut short goes on with that
             start = clock()
             # the first step has to move as well, so the rise begins one step's worth above zero
             factor = max(rate(done, config), 1e-3)
@@ -212,9 +213,9 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         done = progress()
-        look = done >= min(1.0, (state.looks + 1) / config.evaluations)
+        look = state.owed = done >= min(1.0, (state.looks + 1) / config.evaluations)
         step = told(loss, factor, look)
-        state.looks += look
+        state.looks, state.owed = state.looks + look, False
         state.complete = done >= 1 or progress() >= 1                       # a last look that was quicker than foreseen makes no time for more steps
         yield step._replace(progress=1.0) if state.complete else step
 

@@ -28,7 +28,7 @@ class Stopped(Exception):
 def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, quiet: bool = False, world: World = ALONE) -> Path:
     """Train as planned, writing into `folder`, and return the path of the best checkpoint (of a network that has none, of what a resume
     needs). Of several processes only the first one writes. Raises ValueError subclasses, and Stopped before training has begun."""
-    torch.set_num_threads(wanted.train.threads or max(1, settings.cores() // world.size))
+    torch.set_num_threads(wanted.train.threads or max(1, settings.cores() // world.here))
     with _beating(folder) if world.rank == 0 else contextlib.nullcontext(), _enough_memory(wanted):
         return _carry_out(folder, wanted, resume=resume, quiet=quiet, world=world)
 
@@ -53,7 +53,7 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
                                                      precision=wanted.train.precision).to(world.device)
     state = State(model.to(world.device), wanted.train)
     parts = Parts(dataset.name, len(train), validation, dataset.test, dataset.classes, preprocessing, held, data.digest(train, validation),
-                  before=(source.before if resume else source.lineage) if source else ())
+                  before=(source.before if resume else source.lineage) if source else (), teacher=taught_by.provenance if taught_by else None)
     recorder = Recorder(folder, wanted, state, parts, quiet=quiet)
     if resume:
         recorder.restore()
@@ -70,8 +70,8 @@ def _carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool, quiet: boo
 
 
 def _held(wanted: Plan, models: Iterable[Loaded | None], name: str) -> tuple[float, int]:
-    """Share and seed of the part that is held out: those of the latest training on the same data among the `models` that a run starts from
-    and learns from, so that nothing it has learned is held out."""
+    """Share and seed of the part that is held out: those of the latest training on the same data of the first of the `models` that had one,
+    what a run starts from before what it learns from, so that nothing its weights have learned is held out."""
     trainings = (facts for model in models if model for facts in (model.provenance, *reversed(model.before)))
     known = (held_out(facts) for facts in trainings if facts.get("data") == name)
     return next(filter(None, known), (wanted.train.validation, wanted.train.seed))

@@ -11,6 +11,7 @@ what the card says.
 import argparse
 import statistics
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,15 @@ def main() -> None:
     parser.add_argument("--data", default="cifar10")
     args = parser.parse_args()
     folder, target = RunFolder(args.run), ROOT / "checkpoints" / f"{args.name}.safetensors"
+    if folder.status().state != "finished":
+        raise SystemExit(f"the run in {args.run} is not finished: `python -m vitdemo.train --out {args.run} --resume` goes on with it")
     loaded = checkpoint.load(folder.best)
     held, test = data.hold_out(data.load_part(args.data, "train").split, *loaded.held_out)[1], data.load_part(args.data, "test").split
-    files = [stored(target, loaded, loaded.provenance, half) for half in (False, True)]
-    accuracy = [evaluate(file.model, held, file.preprocessing, file.classes).accuracy for file in files]
-    half = accuracy[1] >= accuracy[0]
-    report = evaluate(files[half].model, test, loaded.preprocessing, loaded.classes)
+    with tempfile.TemporaryDirectory() as scratch:                          # the box keeps what it has until everything is known
+        files = [stored(Path(scratch) / target.name, loaded, loaded.provenance, half) for half in (False, True)]
+        accuracy = [evaluate(file.model, held, file.preprocessing, file.classes).accuracy for file in files]
+        half = accuracy[1] >= accuracy[0]
+        report = evaluate(files[half].model, test, loaded.preprocessing, loaded.classes)
     stored(target, loaded, {**loaded.provenance, **report.tested()}, half)
     print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; test accuracy {report.accuracy:.2%}; "
           f"{target.stat().st_size / 1e6:.2f} MB")

@@ -108,19 +108,24 @@ RUNS = {f"{COMMAND} ({HALF})": (ours, learning), "vitdemo, the same in float32":
 
 
 def work(pipe: Connection, name: str, size: str, batch: int, threads: int, compiled: bool) -> None:
-    """A process that takes so many steps as it is told, and tells the seconds; first it tells its parameters, or what is missing."""
+    """A process that takes so many steps as it is told, and tells the seconds; first it tells its parameters, or what is missing, after one
+    step to see that it can."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     build, stepping = RUNS[name]
     config = presets.SIZES[size].config
     try:
         model = build(config).train()
+        images, labels = torch.randn(batch, config.channels, *config.image), torch.randint(config.classes, (batch,))
+        step = stepping(torch.compile(model) if compiled else model, images, labels)
+        step()
     except ImportError as error:
         pipe.send(f"missing: {name} ({error.name})")
         return
+    except Exception as error:                  # a peer of another version, or no compiler
+        pipe.send(f"cannot be measured: {name} ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})")
+        return
     pipe.send(sum(p.numel() for p in model.parameters()))
-    images, labels = torch.randn(batch, config.channels, *config.image), torch.randint(config.classes, (batch,))
-    step = stepping(torch.compile(model) if compiled else model, images, labels)
     while steps := pipe.recv():
         start = time.perf_counter()
         for _ in range(steps):
