@@ -63,7 +63,7 @@ def served(tiny, colour_zip, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VITDEMO_DATA", str(colour_zip.parent))
         patch.setenv("VITDEMO_RUNS", str(tmp_path_factory.mktemp("runs")))
-        patch.setattr(Offers, "pace", lambda self, order: Measurement(500.0, 1.0, 1.0))
+        patch.setattr(Offers, "pace", lambda self, order, **_: Measurement(500.0, 1.0, 1.0))
         with serving(tiny) as (url, _):
             yield url
 

@@ -221,9 +221,19 @@ def test_start_leaves_a_plan_and_the_film_pictures_in_a_queued_run(visitor):
 def test_a_second_run_of_the_same_browser_is_refused_until_the_first_is_over(visitor):
     wish = {"data": "cifar10", "minutes": 1}
     run = visitor.ask("start", **wish, mine=[])["run"]
-    assert "still going on" in visitor.refused("start", **wish, mine=[UNKNOWN, run])
+    refused = visitor.lab.ask({"question": "start", **wish, "mine": [UNKNOWN, run]})
+    assert "still going on" in refused["error"] and refused["runs"] == [run]
     assert visitor.ask("stop", run=run) == {"run": run, "state": "stopped"}
     assert "run" in visitor.ask("start", **wish, mine=[run])
+
+
+def test_a_run_whose_start_was_never_answered_is_told_to_the_browser_that_asked_for_it_and_to_nobody_else(visitor):
+    wish, secret = {"question": "start", "data": "cifar10", "minutes": 1}, "5" * 32
+    lost = visitor.lab.ask({**wish, "mine": [secret]})["run"]               # the answer that never arrives
+    again = visitor.lab.ask({**wish, "mine": [secret]})
+    assert "still going on" in again["error"] and again["runs"] == [lost]
+    other = visitor.lab.ask({**wish, "mine": ["6" * 32]})
+    assert lost not in str(other) and "run" in other
 
 
 def test_one_wrong_film_picture_and_nothing_is_started(visitor, tmp_path):

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from vitdemo import checkpoint
 from vitdemo.plan import plan
-from vitdemo.ui.offers import Offers
+from vitdemo.ui.offers import Measurement, Offers
 
 HOSTILE = "<img src=x onerror=window.hit=1>"
 
@@ -31,7 +31,7 @@ def server(tiny, colour_zip, tmp_path_factory):
         patch.setenv("VITDEMO_DATA", str(colour_zip.parent))
         patch.setenv("VITDEMO_RUNS", str(tmp_path_factory.mktemp("runs")))
         patch.setenv("VITDEMO_QUEUE", "100")
-        patch.setattr(Offers, "pace", lambda self, order: 500.0)
+        patch.setattr(Offers, "pace", lambda self, order, **_: Measurement(500.0, 1500.0))
         app = build_app(tiny)
         _, url, _ = app.blocks.launch(prevent_thread_lock=True, quiet=True, **launch_settings())
         yield url, app
@@ -188,6 +188,15 @@ def test_a_race_says_its_time_first_hides_every_number_until_the_vote_and_surviv
     expect(tab.locator(".vl-run-item").first).to_contain_text("hidden until you vote")
     expect(tab.locator(".vl-run-item").first.get_by_role("button", name="Watch")).to_be_disabled()
     assert "71" not in tab.locator("#vd-lab").inner_text() and tab.locator(".vl-race .vd-chart").count() == 0
+    names, bar = re.compile("patches of . pixels, seed 0"), tab.locator(".vm-models")
+    tab.get_by_role("tab", name="Explore").click()                          # which would say how good they are
+    expect(bar).to_be_visible()
+    tab.wait_for_timeout(1000)
+    assert bar.locator("option").count() and not names.search(bar.text_content())
+    show(tab)
+    tab.locator(".vl-race-title").focus()
+    tab.keyboard.press("b")                                                 # black on a projector, not a vote
+    expect(tab.locator(".vl-vote")).to_have_count(3)
     tab.get_by_role("button", name="Back to your run").click()              # no way leads around the vote
     expect(tab.locator(".vl-say")).to_contain_text("vote first")
     expect(tab.locator(".vl-run")).to_be_hidden()
@@ -195,6 +204,9 @@ def test_a_race_says_its_time_first_hides_every_number_until_the_vote_and_surviv
     tab.keyboard.press("b")
     expect(tab.locator(".vl-judgement")).to_contain_text("one run each cannot tell")
     expect(tab.locator(".vl-race")).to_contain_text("You voted for B")
+    tab.get_by_role("tab", name="Explore").click()
+    expect(bar.locator("option", has_text=names)).to_have_count(2)
+    show(tab)
     expect(tab.locator(".vl-race .vd-chart")).to_have_count(3)
     expect(tab.locator(".vl-race")).to_contain_text("71.0%")
     expect(tab.locator(".vl-run-item").first).to_contain_text("%")
@@ -215,6 +227,25 @@ def test_a_race_can_be_shown_without_voting_and_one_whose_runs_are_gone_gives_wa
     show(tab)
     tab.get_by_role("button", name="Another race").click()
     expect(tab.get_by_role("button", name="Start the race")).to_be_visible()
+
+
+def test_a_race_that_one_tab_began_is_sealed_in_the_other_and_opened_by_its_vote(lab, server, tiny):
+    race = {"id": "e" * 32, "kind": "patch", "seed": 0}
+    runs = [made(server, tiny, side, 0.5, race={**race, "side": side}) for side in "ab"]
+    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1,
+            "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
+            "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
+    one = lab(runs)
+    other = one.context.new_page()
+    other.goto(server[0])
+    show(other)
+    expect(other.locator(".vl-run-item").first).to_contain_text("50.0%")
+    one.evaluate("race => localStorage.setItem('vitdemo-race', JSON.stringify(race))", kept)
+    expect(other.locator(".vl-run-item").first).to_contain_text("hidden until you vote")
+    expect(other.locator(".vl-vote")).to_have_count(3)
+    one.evaluate("race => localStorage.setItem('vitdemo-race', JSON.stringify(race))", {**kept, "vote": "a"})
+    expect(other.locator(".vl-race")).to_contain_text("You voted for A")
+    expect(other.locator(".vl-run-item").first).to_contain_text("50.0%")
 
 
 def test_a_zip_becomes_classes_with_pictures_that_can_be_removed_and_a_run_that_fine_tunes_from_the_box(lab, server):

@@ -189,6 +189,80 @@ def test_while_the_test_is_made_nothing_counts_down(lab):
     expect(tab.locator(".vl-figure-left")).to_be_hidden()
 
 
+def test_a_run_that_is_over_shows_the_accuracy_of_the_weights_that_are_kept_and_the_speed_of_the_whole_run(lab):
+    tab = lab(before="fake.rows = [row(0, 0.1), row(20, 0.6), row(40, null), row(60, 0.4)]; fake.frames = [frame(0)]")
+    tab.evaluate("mine.add(RUN); choose(RUN)")
+    accuracy, speed = tab.locator(".vl-figure-right"), tab.locator(".vl-figure-speed")
+    expect(accuracy).to_contain_text("40.0%")                               # while it runs: the last look, and the speed of late
+    expect(speed).to_contain_text("511")
+    tab.evaluate("fake.state = 'stopped'")
+    expect(accuracy).to_contain_text("60.0%")
+    expect(speed).to_contain_text("8images a second")                       # 480 pictures in 60 seconds
+    tab.evaluate("fake.state = 'queued'; choose(RUN)")
+    expect(tab.locator(".vl-state")).to_have_text("Waiting")
+    expect(speed).to_be_hidden()
+
+
+def test_a_start_that_was_never_answered_shows_the_run_that_it_made(lab):
+    tab = lab()
+    tab.evaluate("""() => { const usual = server.ask; server.ask = (request) => request.question === "start" ?
+      { error: "One of your runs is still going on.", runs: [RUN] } : usual(request); }""")
+    tab.get_by_role("button", name="Start training").click()
+    expect(tab.locator(".vl-run")).to_be_visible()
+    expect(tab.locator(".vl-say")).to_contain_text("still going on")
+    assert tab.evaluate("[lab.id, mine.list()]") == [RUN, [RUN]]
+
+
+def test_what_is_said_of_a_moment_is_asked_again_until_the_moment_is_over(lab):
+    tab = lab()
+    offer = tab.locator(".vl-offer")
+    expect(offer).to_have_text("About 90000 pictures.")
+    tab.clock.install()
+    tab.evaluate("fake.errors.offer = 'The pace could not be measured.'")
+    tab.locator(".vl-amount").fill("2")
+    tab.clock.run_for(1000)
+    expect(offer).to_have_text("The pace could not be measured.")
+    tab.evaluate("delete fake.errors.offer")
+    tab.clock.run_for(6000)
+    expect(offer).to_have_text("About 60000 pictures.")
+    before = len(asked(tab, "offer"))
+    tab.clock.run_for(20_000)
+    assert len(asked(tab, "offer")) == before                               # what holds is not asked again
+
+
+def test_the_note_that_pictures_are_fetched_first_goes_once_a_run_has_them(lab):
+    tab = lab(before="fake.rows = [row(0, 0.1), row(10, null)]; fake.extra = { plan: { title: 'x', data: 'MNIST: handwritten digits', settings: [] } }")
+    tab.evaluate("form.data = 'mnist'; emit('start-from', { data: 'mnist' })")
+    expect(tab.locator(".vl-hero")).to_contain_text("Start downloads them first.")
+    tab.evaluate("mine.add(RUN); choose(RUN)")
+    expect(tab.locator(".vl-state")).to_have_text("Training")
+    tab.evaluate("choose(null)")
+    expect(tab.locator(".vl-hero")).to_contain_text("MNIST")
+    expect(tab.locator(".vl-hero")).not_to_contain_text("Start downloads them first.")
+
+
+def test_a_race_is_not_given_up_because_the_server_is_busy(lab):
+    tab = lab(before="""localStorage.setItem('vitdemo-race', JSON.stringify({ race: 'r', kind: 'patch', question: 'Which?', a: 'one', b: 'other',
+      minutes: 1, seeds: 1, data: 'cifar10', vote: 'a', looked: false, runs: [{ run: RUN, side: 'a', seed: 0 }] }));
+      window.busy = true; const usual = server.ask; server.ask = (request) => request.question !== 'standing' ? usual(request) :
+      (asked.push(request), busy ? { error: 'Many people are asking.', busy: true } : { rows: [], done: false, verdict: null })""")
+    tab.evaluate("document.querySelector('.vl-runs').hidden = false; document.querySelector('.vl-race').closest('details').hidden = false")
+    expect(tab.locator(".vl-race")).to_contain_text("Many people are asking.", timeout=60_000)
+    assert tab.locator(".vl-race-bar").is_visible() and tab.get_by_role("button", name="Another race").count() == 0
+    tab.evaluate("busy = false")
+    expect(tab.locator(".vl-race")).not_to_contain_text("Many people are asking.", timeout=20_000)
+    assert tab.evaluate("localStorage.getItem('vitdemo-race')")
+
+
+def test_back_to_your_run_never_leads_to_the_recorded_one(lab):
+    tab = following(lab)
+    tab.evaluate("choose('recorded')")
+    expect(tab.locator(".vl-state")).to_have_text("Training")
+    tab.evaluate("choose(null)")
+    tab.get_by_role("button", name="Back to your run").click()
+    assert tab.evaluate("lab.id") == RUN
+
+
 def test_a_refused_start_says_why_and_can_be_tried_again(lab):
     tab = lab(before="fake.errors.start = 'Your run is still going.'")
     go = tab.get_by_role("button", name="Start training")

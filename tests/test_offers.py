@@ -82,6 +82,23 @@ def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed, monkeypatch):
     assert timed.starts == 11
 
 
+def test_a_pace_is_timed_again_after_a_while_but_not_beside_a_run(timed, monkeypatch):
+    timed.until_timed(minutes=3, data="cifar10")
+    made = order({"preset": "class", "data": "cifar10", "minutes": 3}, timed.reach)
+    later = time.monotonic() + offers.LASTS + 1
+    monkeypatch.setattr(offers.time, "monotonic", lambda: later)
+    assert timed.offers.pace(made, old=True).speed == 500.0 and timed.starts == 1
+    monkeypatch.setattr(timed.visitor.scheduler, "busy", lambda: True)
+    assert timed.offers.pace(made).speed == 500.0 and timed.starts == 1
+    monkeypatch.setattr(timed.visitor.scheduler, "busy", lambda: False)
+    timed.prints = timed.prints.replace("500", "800")
+    assert timed.offers.pace(made) is None
+    deadline = time.perf_counter() + 20
+    while (found := timed.offers.pace(made)) is None and time.perf_counter() < deadline:
+        time.sleep(0.02)
+    assert found.speed == 800.0 and timed.starts == 2
+
+
 def test_the_command_that_times_a_recipe_names_all_that_a_step_does(timed):
     made = order({"minutes": 3, "data": "cifar10", "preset": "hour", "changes": {"precision": "float32"}}, timed.reach)
     told = dict(part.split("=", 1) for part in offers.measuring(made) if "=" in part)

@@ -21,7 +21,7 @@ def visitor(tiny, tmp_path):
     Path(get_upload_folder()).mkdir(parents=True, exist_ok=True)
     made = Visitor(tmp_path / "runs", tiny)
     # of steps, not of minutes
-    made.lab.offers.pace = lambda order: Measurement(0.0 if order.plan.train.minutes else 500.0, 1500.0, 0.0)
+    made.lab.offers.pace = lambda order, **_: Measurement(0.0 if order.plan.train.minutes else 500.0, 1500.0, 0.0)
     return made
 
 
@@ -51,8 +51,18 @@ def test_the_price_is_said_first_and_the_sides_differ_in_one_thing(visitor, kind
             and configs[0]["train"]["threads"] == settings.training_threads())
 
 
+@pytest.mark.parametrize("data", ["cifar10", "mnist"])
+def test_a_race_of_equal_steps_is_timed_with_the_model_and_recipe_that_run_it(visitor, data):
+    timed = []
+    visitor.lab.offers.pace = lambda order, **_: timed.append(order) or Measurement(500.0, 1500.0, 0.0)
+    runs = visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data=data)["runs"]
+    config = visitor.folder(next(one["run"] for one in runs if one["side"] == "a")).config()
+    assert [order.plan.preset for order in timed] == [config["preset"]] and timed[0].plan.vit.to_json() == config["vit"]
+    assert timed[0].plan.train.batch == config["train"]["batch"]
+
+
 def test_a_race_of_equal_steps_waits_for_the_pace(visitor):
-    visitor.lab.offers.pace = lambda order: None
+    visitor.lab.offers.pace = lambda order, **_: None
     assert visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data="cifar10",
                        dry=True) == {"measuring": True, "sentence": words.MEASURING}
     assert "seconds" in visitor.ask("race", kind="patch", minutes=1, seeds=1, data="cifar10", dry=True)
@@ -63,7 +73,8 @@ def test_all_runs_of_a_race_or_none(visitor):
     assert "6 runs need 6 places" in visitor.refused("race", kind="patch", minutes=1, seeds=3, data="cifar10", mine=[])
     assert not [name for name in os.listdir(visitor.home) if len(name) == 32]
     run = visitor.ask("start", data="cifar10", minutes=1)["run"]
-    assert "still going on" in visitor.refused("race", kind="patch", minutes=1, seeds=1, data="cifar10", mine=[run])
+    refused = visitor.lab.ask({"question": "race", "kind": "patch", "minutes": 1, "seeds": 1, "data": "cifar10", "mine": [run]})
+    assert "still going on" in refused["error"] and refused["runs"] == [run]
 
 
 def test_the_standing_comes_from_the_runs_and_not_from_the_request(visitor):
@@ -104,7 +115,7 @@ def test_runs_that_are_no_race_are_refused(visitor):
 
 def test_a_race_of_equal_steps_waits_until_this_computer_can_be_timed(visitor, monkeypatch):
     steps = next(kind for kind, known in races.KINDS.items() if known.budget == "steps")
-    monkeypatch.setattr(visitor.lab.offers, "pace", lambda made: Measurement(1000.0, 500.0, here=False))
+    monkeypatch.setattr(visitor.lab.offers, "pace", lambda made, **_: Measurement(1000.0, 500.0, here=False))
     assert visitor.refused("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True) == words.RACE_UNTIMED
     other = next(kind for kind, known in races.KINDS.items() if known.budget != "steps")
     assert visitor.ask("race", kind=other, minutes=1, seeds=1, data="cifar10", dry=True)["seconds"]

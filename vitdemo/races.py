@@ -16,6 +16,7 @@ from vitdemo.presets import PRESETS
 from vitdemo.runfolder import new_id
 
 BESIDES = 25.0                                  # seconds, about, that a run takes besides its training: to start, to look, to be tested
+RECIPE = "class"                                # that races are run with, whatever the pictures
 SEEDS = (1, 3)                                  # over how many seeds a race may be repeated
 
 
@@ -53,7 +54,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, preset: str = "class",
+def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, preset: str = RECIPE,
           pace: float | None = None) -> list[Plan]:
     """The runs of a race in the order in which they should start: both sides of seed 0, then of seed 1, and so on.
 

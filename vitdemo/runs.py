@@ -22,11 +22,19 @@ from vitdemo.child import last_lines, train_command, watch_parent
 from vitdemo.dispatch import NO_ROOM, Dispatcher
 from vitdemo.runfolder import PERSON, STATES, RunError, RunFolder, Status, new_id
 
-__all__ = ["STATES", "RunError", "RunFolder", "Scheduler", "Status", "last_lines", "new_id", "train_command", "watch_parent"]
+__all__ = ["STATES", "RunError", "RunFolder", "Scheduler", "Status", "StillGoing", "last_lines", "new_id", "train_command", "watch_parent"]
 
 FULL = "The place for training runs on this server is full ({:,.0f} MB for all): delete one of yours, or try again later."
 FILE = re.compile(r"film/[a-z]+(-[0-9]+)?(-[a-z]+)?\.(png|jpg|jpeg|webp)")
 STILL_ENDING = "This run is still ending: please try again in a moment."
+
+
+class StillGoing(RunError):
+    """A browser asks for a run while `runs` of its own are not over."""
+
+    def __init__(self, runs: Iterable[str]):
+        super().__init__("One of your runs is still going on: wait for its end, or stop it.")
+        self.runs = tuple(runs)
 
 
 class Scheduler(Dispatcher):
@@ -170,8 +178,8 @@ class Scheduler(Dispatcher):
         """Raise RunError unless `count` more runs have a place; returns `mine` as a set."""
         live, own = {folder.id for folder, _ in self._shelf.live()}, {name for name in mine if isinstance(name, str)}
         self._known = {name: known for name, known in self._known.items() if name in live}
-        if only_one and (live & own or any(known & own for known in self._known.values())):
-            raise RunError("One of your runs is still going on: wait for its end, or stop it.")
+        if only_one and (going := [name for name in live if name in own or self._known.get(name, set()) & own]):
+            raise StillGoing(going)
         free = max(self.limit + self.queue - len(live), 0)
         if count > free:
             going = f"{len(live)} training run{'s' * (len(live) != 1)} going on or waiting"

@@ -3,8 +3,9 @@
     python tests/benchmarks/limits.py [--threads 2] [--rounds 5]
 
 Operations are counted by PyTorch's own FlopCounterMode (matrix products, those of attention and of Muon among them; a multiplication and an
-addition are two). The matrix product, 2048 x 2048 x 2048 in float32, is what this machine can do at best. A number is the best of the rounds. A second table has
-the attention of one layer while it learns, by the fused step and written out, which is why `vitdemo.model.attend` chooses between them.
+addition are two). A matrix product, 2048 x 2048 x 2048, is what this machine can do at best; a row is set beside the one in its own numbers,
+bfloat16 or float32. A figure is the best of the rounds. A second table has the attention of one layer while it learns, by the fused step and
+written out, which is why `vitdemo.model.attend` chooses between them.
 """
 
 import argparse
@@ -41,6 +42,12 @@ def seconds(act: Callable[[], object], rounds: int) -> float:
     return min(taken)
 
 
+def product(dtype: torch.dtype, rounds: int) -> float:
+    """Operations a second of a large matrix product."""
+    left, right = torch.randn(2, 2048, 2048).to(dtype)
+    return 2 * 2048**3 / seconds(lambda: left @ right, rounds)
+
+
 def attention(rounds: int) -> None:
     """Print how long one layer's attention takes, forwards and backwards, by either way."""
     print("\n| tokens | heads | numbers | fused, ms | written out, ms |\n|---|---|---|---|---|")
@@ -67,10 +74,10 @@ def main() -> None:
     heap.keep()                                                             # as the training command does
     torch.set_num_threads(args.threads or settings.cores())
     torch.manual_seed(0)
-    left, right = torch.randn(2, 2048, 2048)
-    most = 2 * 2048**3 / seconds(lambda: left @ right, args.rounds)
-    print(f"{settings.machine()}, {torch.get_num_threads()} threads; a 2048 matrix product: {most / 1e9:.0f} GFLOP/s\n")
-    print("| model | pixels | batch | what | images/s | GFLOP/s | of the matrix product |\n|---|---|---|---|---|---|---|")
+    most = {dtype: product(dtype, args.rounds) for dtype in (torch.float32, torch.bfloat16)}
+    print(f"{settings.machine()}, {torch.get_num_threads()} threads; a 2048 matrix product: {most[torch.float32] / 1e9:.0f} GFLOP/s in float32, "
+          f"{most[torch.bfloat16] / 1e9:.0f} in bfloat16\n")
+    print("| model | pixels | batch | what | numbers | images/s | GFLOP/s | of the matrix product |\n|---|---|---|---|---|---|---|---|")
     for size, batch, share in CASES:
         config = presets.SIZES[size].config
         side = round(share * config.image[0])
@@ -78,9 +85,11 @@ def main() -> None:
         state = train.State(vit, TrainConfig(steps=1))
         acts = {"training step": lambda: train.learn(state, vit, images, labels, 1.0),
                 "answer": torch.inference_mode()(lambda: vit.eval()(images))}
-        for what, act in acts.items():
+        half = train.in_bfloat16(torch.device("cpu"), (side, side), config.patch, state.config.precision)
+        for (what, act), dtype in zip(acts.items(), (torch.bfloat16 if half else torch.float32, torch.float32), strict=True):
             flops, taken = counted(act), seconds(act, args.rounds)
-            print(f"| {size} | {side} | {batch} | {what} | {batch / taken:.0f} | {flops / taken / 1e9:.0f} | {flops / taken / most:.0%} |")
+            print(f"| {size} | {side} | {batch} | {what} | {str(dtype).removeprefix('torch.')} | {batch / taken:.0f} | {flops / taken / 1e9:.0f} | "
+                  f"{flops / taken / most[dtype]:.0%} |")
     attention(4 * args.rounds)
 
 

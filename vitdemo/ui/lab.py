@@ -2,6 +2,9 @@
 
     ask({"question": "follow", "run": ..., "log": 0, "film": 0}) -> {"status": ..., "rows": ..., ...} or {"error": "One sentence."}
 
+Where a run is refused because another one of the same browser is going on, the error comes with the "runs" that are: the answer to the start
+of one may never have arrived, and nobody else could tell its name.
+
 The functions that a browser calls have no queue before them and no sign-in, so every limit is kept here and below, and what takes long goes
 through `Slots`, decided by the work that a question makes. Whoever knows a run's id, 128 random bits, may ask about it; nothing lists the
 runs of others.
@@ -15,7 +18,7 @@ from typing import Any
 
 from vitdemo import words
 from vitdemo.picturesets import Sets
-from vitdemo.runs import Scheduler
+from vitdemo.runs import Scheduler, StillGoing
 from vitdemo.settings import Settings
 from vitdemo.ui import fields
 from vitdemo.ui.closer import Closer
@@ -56,6 +59,8 @@ class Lab:
             return self._answer(request)
         except Busy as error:
             return {"error": sentence(str(error)), "busy": True}
+        except StillGoing as error:
+            return {"error": sentence(str(error)), "runs": list(error.runs)}
         except ValueError as error:
             return {"error": sentence(str(error))} if fields.refused(error) else self._unexpected()
         except Exception:

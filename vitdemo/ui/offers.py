@@ -21,6 +21,7 @@ from vitdemo.ui.reach import Reach
 
 KEPT = 64                                       # paces that are remembered
 TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
+LASTS = 900                                     # seconds that a pace is believed: a laptop is plugged in, gets warm, has other work
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
 LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
 LOOK_FACTOR = 0.5                               # pictures looked at in the time of one learned from, where that was not measured: looks are float32, at full size
@@ -65,16 +66,17 @@ class Offers:
                 "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
                 "sentence": said(made, found, training, likely, busy)}
 
-    def pace(self, made: Order) -> Measurement | None:
-        """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what the
-        recipe did on another machine, or 0 where nobody knows. Raises RequestError where it could not be timed."""
+    def pace(self, made: Order, *, old: bool = False) -> Measurement | None:
+        """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what was timed
+        before, or what the recipe did on another machine, or 0 where nobody knows. `old`: what was timed long ago will do. Raises
+        RequestError where it could not be timed."""
         busy, key = self._reach.scheduler.busy(), key_of(made)
         with self._lock:
             known = self._known.get(key)
-            if known and known.speed:
+            if known and known.speed and (old or busy or time.monotonic() - known.time < LASTS):
                 self._known.move_to_end(key)
                 return known
-            if known and time.monotonic() - known.time < FAILED_FOR:
+            if known and not known.speed and time.monotonic() - known.time < FAILED_FOR:
                 raise RequestError("the pace of these settings could not be measured: try a smaller model or batch")
             if busy:
                 return elsewhere(made)

@@ -32,7 +32,7 @@ class Racing:
         source, mine, dry = self._reach.source(request), fields.runs(request, "mine", MINE), fields.flag(request, "dry", default=False)
         speed = None
         if races.KINDS[kind].budget == "steps":
-            found = self._offers.pace(in_steps(order({"data": source.name, "minutes": minutes}, self._reach)))
+            found = self._offers.pace(in_steps(order({"preset": races.RECIPE, "data": source.name, "minutes": minutes}, self._reach)), old=not dry)
             if found is None:
                 return {"measuring": True, "sentence": words.MEASURING}
             if not found.here:                                              # another machine's speed would make another length of it
@@ -42,7 +42,7 @@ class Racing:
         self._allow(plans, source, minutes)
         if dry:
             total, sides = races.total_seconds(plans, pace=speed), races.KINDS[kind]
-            return {"seconds": total, "sentence": said(len(plans), minutes, total), "sides": [sides.a, sides.b]}
+            return {"seconds": total, "sentence": said(len(plans), minutes, total, busy=self._reach.scheduler.busy()), "sides": [sides.a, sides.b]}
         ids = self._reach.scheduler.submit_all([made.to_json() for made in plans], mine=mine, only_one=True)
         return {"race": plans[0].race["id"], "runs": [{"run": run_id, "side": made.race["side"], "seed": made.race["seed"]}
                                                       for run_id, made in zip(ids, plans, strict=True)]}
@@ -74,10 +74,11 @@ def in_steps(made: Order) -> Order:
     return made._replace(plan=made.plan._replace(train=made.plan.train.with_(minutes=0.0, steps=1000, clock="training")))
 
 
-def said(runs: int, minutes: float, total: float) -> str:
+def said(runs: int, minutes: float, total: float, *, busy: bool = False) -> str:
     """What a race takes, in words."""
     each, whole = ("1 minute" if length == 1 else f"{length:g} minutes" for length in (minutes, max(1, round(total / 60))))
-    return f"{runs} runs of {each} each, one after the other: with their starts, looks and tests about {whole} in all."
+    waits = " Another run is going on here, so they may have to wait." if busy else ""
+    return f"{runs} runs of {each} each, one after the other: with their starts, looks and tests about {whole} in all.{waits}"
 
 
 def row(folder: RunFolder) -> Answer:

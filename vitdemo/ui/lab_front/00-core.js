@@ -7,10 +7,10 @@ const $ = (name) => root.querySelector(".vl-" + name);
 const look = { opacity: 65, colours: "cividis" };                        // how maps are drawn, for the shared painting
 
 // The run on show. `follow` is the server's last answer about it, `index` the frame of the film that is on show, -1 before the first.
-// `flatters` is what is to be said beside its accuracy, if anything.
+// `flatters` is what is to be said beside its accuracy, if anything, and `away` why nothing new is known of it just now.
 const lab = {
   id: null, follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {},
-  left: { line: "", names: [] }, flatters: "",
+  left: { line: "", names: [] }, flatters: "", away: "",
   hello: null, index: -1,
 };
 
@@ -31,13 +31,15 @@ function emit(event, value) {
     try { act(value); } catch (failure) { console.error(failure); }      // one broken part does not take the others with it
 }
 
-// Rejects with an Error whose message is a sentence for people; `answer` is what the server said, null where it said nothing.
+// Rejects with an Error whose message is a sentence for people; `answer` is what the server said, null where it said nothing. Where it names
+// runs of this browser that are going on, they are listed: the answer to the start of one may never have arrived.
 async function ask(request) {
   for (let turn = 1; ; turn++) {
     const answer = await Promise.resolve(server.ask(request)).catch(() => null);          // Gradio gives nothing where the network fails
     if (answer && !answer.error) return answer;
     // a whole class asks at once: stand in line
     if (answer?.busy && turn < 12) { await pause(150 * turn * (1 + Math.random())); continue; }
+    for (const run of answer?.runs ?? []) if (!mine.list().includes(run)) mine.add(run);
     throw Object.assign(new Error(answer ? answer.error : WORDS.server_silent), { answer });
   }
 }

@@ -11,7 +11,7 @@ let choose, lookNow;
     lost = 0;
     offsets = { log: 0, film: 0 };
     const nothing = { follow: null, status: null, rows: [], frames: [], scene: null, plan: null, test: null, can: {},
-      left: leftOut(), flatters: "" };
+      left: leftOut(), flatters: "", away: "" };
     Object.assign(lab, nothing, { id, index: -1 });
     try { localStorage.setItem(SHOWN, id ?? ""); } catch { /* then a refresh begins with the newest run */ }
     root.dataset.state = id ? "run" : "none";
@@ -32,6 +32,7 @@ let choose, lookNow;
       if (began !== turn) return;
       if (lost) say(WORDS.server_back);
       lost = 0;
+      lab.away = "";
       take(answer);
       wait = lab.status.over ? null : document.hidden || !root.offsetParent ? HIDDEN : EVERY;
     } catch (failure) {
@@ -50,7 +51,8 @@ let choose, lookNow;
       if (lab.id !== id) return null;
       if (!list || list.gone?.includes(id)) { if (list) mine.remove(id); choose(null); say(failure.message, true); return null; }
     }
-    if (lost++ === 0) say(failure.answer ? failure.message : WORDS.server_asked_again, true);
+    lab.away = failure.answer ? failure.message : WORDS.server_asked_again;
+    if (lost++ === 0) { say(lab.away, true); if (lab.status) emit("status", lab.status); }
     return Math.min(SLOWEST, EVERY * 2 ** Math.min(lost, 3));
   }
 

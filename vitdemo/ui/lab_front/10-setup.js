@@ -2,6 +2,7 @@
 // which the part after this one fills; `null` stands for what the server proposes.
 const form = { unit: "minutes", amount: 3, data: null, preset: null, model: null, start: "", freeze: false, title: "", film: [],
   changes: {}, startTitle: "" };
+const AGAIN = 5000;                                                      // ms until what was refused, or said of a busy moment, is asked again
 // the server's last proposal; `fill`, `change`, `wish` for the other part
 const setup = { offer: null };
 
@@ -102,15 +103,21 @@ const setup = { offer: null };
     return answer;
   }
 
+  // What is said of a moment is asked again while the form is in sight: a server that was away, another run that went on.
+  async function later(turn) {
+    await pause(AGAIN);
+    if (turn === asked && root.isConnected && !$("setup").hidden) propose();
+  }
+
   async function propose() {
     const turn = ++asked;
     setup.fill();
     if (form.unit !== "minutes") { setup.offer = null; offer.textContent = ""; return; }
     for (let first = true; turn === asked && root.isConnected && !$("setup").hidden; first = false) {
       let answer;
-      try { answer = await suggest(); } catch (failure) { if (turn === asked) offer.textContent = failure.message; return; }
+      try { answer = await suggest(); } catch (failure) { if (turn === asked) { offer.textContent = failure.message; later(turn); } return; }
       if (turn !== asked) return;
-      if (!answer.measuring) { offer.textContent = answer.sentence; return; }
+      if (!answer.measuring) { offer.textContent = answer.sentence; if (answer.busy) later(turn); return; }
       if (first) offer.textContent = WORDS.timing_computer;
       await pause(700);
     }
@@ -138,6 +145,7 @@ const setup = { offer: null };
       root.scrollIntoView({ block: "start" });
     } catch (failure) {
       refusal.textContent = failure.answer === undefined ? WORDS.film_not_uploaded : failure.message;
+      if (failure.answer?.runs) { choose(failure.answer.runs[0]); say(failure.message, true); }
     }
     go.disabled = false;
   }
@@ -152,10 +160,16 @@ const setup = { offer: null };
   });
 
   on("run", (id) => {
-    if (id) { before = id; asked++; return; }
+    if (id) { before = id === "recorded" ? before : id; asked++; return; }
     if (!lab.hello?.training) return;
     setup.fill();
     setup.change();
+  });
+
+  // a run that learns has fetched its pictures
+  on("news", ({ rows }) => {
+    const known = rows.length && lab.hello?.data.find((one) => one.title === lab.plan?.data);
+    if (known) known.here = true;
   });
 
   on("runs", (runs) => { if (!runs.includes(before)) before = runs[0] ?? null; back.hidden = !before; });

@@ -62,7 +62,9 @@
   const error = (share) => typeof share === "number" ? ", ±\u00a0" + (100 * share).toFixed(1) : "";
 
   function figures(status) {
-    const looks = lab.rows.filter((row) => typeof row.accuracy === "number"), last = looks.at(-1), { test } = lab;
+    const looks = lab.rows.filter((row) => typeof row.accuracy === "number"), { test } = lab;
+    // of a run that is over the best look counts: those weights are kept, opened and taken home
+    const last = status.over ? looks.reduce((best, look) => best?.accuracy >= look.accuracy ? best : look, null) : looks.at(-1);
     aim(status.over ? null : status.seconds_left);
     if (status.over) show(time, status.seconds ? clock(status.seconds) : null, WORDS.trained);
     else if (status.state === "queued") show(time, status.position > 1 ? String(status.position - 1) : null, WORDS.in_line);
@@ -78,7 +80,10 @@
     else show(right, null);
     caution.textContent = right.box.hidden ? "" : lab.flatters;
     caution.hidden = !caution.textContent;
-    show(speed, status.images_per_second ? Math.round(status.images_per_second).toLocaleString("en") : null, WORDS.images_a_second);
+    // while it runs the speed of late, afterwards that of the whole run
+    const newest = lab.rows.at(-1);
+    const pace = status.over ? newest?.seconds && newest.images / newest.seconds : status.state === "running" && status.images_per_second;
+    show(speed, pace ? Math.round(pace).toLocaleString("en") : null, WORDS.images_a_second);
     show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null, WORDS.passes_made);
   }
 
@@ -106,7 +111,7 @@
     stop.hidden = status.over || !own;
     stop.disabled = ending;
     open.hidden = !can.open;
-    resume.hidden = !(status.over && can.resume) || !own;
+    resume.hidden = !(status.over && can.resume) || !own || !lab.hello?.training;
     download.hidden = !can.download;
     again.hidden = !status.over || !lab.hello?.training;
     output.hidden = !(status.state === "failed" && status.output?.length);

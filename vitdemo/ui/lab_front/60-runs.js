@@ -139,9 +139,9 @@ function runItem(id, { tick, removed }) {
       explore.disabled = hidden || !one.can.open;
       if (network === "cnn") explore.title = WORDS.no_attention;
       download.hidden = !one.can.download;
-      resume.hidden = !one.can.resume;
+      resume.hidden = !one.can.resume || !lab.hello?.training;
       stop.hidden = over;
-      tune.hidden = !one.can.open;
+      tune.hidden = !one.can.open || !lab.hello?.training;
       for (const each of [explore, more])
         each.setAttribute("aria-label", phrase(WORDS.what_value, { what: each.textContent, value: title.textContent }));
     },

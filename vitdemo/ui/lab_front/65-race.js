@@ -1,19 +1,25 @@
 // A fair race: two runs that differ in one thing. Chosen here, with the total time said first; 66 shows how it goes.
 let openRace;                                                            // shows the form, or the race that is going: set in 66
 const race = (() => {
-  const KEPT = "vitdemo-race";
   // { race, kind, question, a, b, minutes, seeds, data, seconds, runs: [{ run, side, seed }], vote, looked }
   let now = null;
   try {
-    const known = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    const known = JSON.parse(localStorage.getItem(OWN_RACE) ?? "null");
     if (Array.isArray(known?.runs)) now = known;
   } catch { /* then a race lasts as long as the page */ }
+  // what another tab began, voted or ended
+  window.addEventListener("storage", (event) => {
+    if (event.key !== OWN_RACE || !root.isConnected) return;
+    try { now = JSON.parse(event.newValue ?? "null"); } catch { return; }
+    mine.tell();
+    openRace();
+  });
   return {
     now: () => now,
     keep(next) {
       now = next;
-      try { if (next) localStorage.setItem(KEPT, JSON.stringify(next)); else localStorage.removeItem(KEPT); } catch { /* see above */ }
-      emit("runs", mine.list());                                         // what the list hides changes with the vote
+      try { if (next) localStorage.setItem(OWN_RACE, JSON.stringify(next)); else localStorage.removeItem(OWN_RACE); } catch { /* see above */ }
+      mine.tell();                                                       // what is hidden changes with the vote
     },
     hidden: () => Boolean(now && !now.vote && !now.looked),
   };
@@ -81,7 +87,12 @@ on("run", (id) => {
         total.className = "vl-total";
         total.textContent = answer.sentence ?? phrase(WORDS.takes, { time: clock(answer.seconds) });
         go.disabled = false;
-      } catch (failure) { if (mine_ === turn) { total.textContent = failure.message; total.className = "vl-total vl-trouble"; } }
+      } catch (failure) {
+        if (mine_ !== turn) return;
+        total.textContent = failure.message;
+        total.className = "vl-total vl-trouble";
+        timer = setTimeout(() => mine_ === turn && root.isConnected && box.open && !form.hidden && price(), AGAIN);      // "when that is over"
+      }
     }, 200);
   }
 

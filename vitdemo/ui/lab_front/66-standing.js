@@ -27,7 +27,8 @@ const showRace = (() => {
     stage.replaceChildren(title, told, bar, ballot, shown, make("div", { class: "vl-row" }, halt, three, close));
     stage.three = three;
     stage.close = close;
-    stage.onkeydown = (event) => {
+    // a key votes only for who stands at the ballot: a letter pressed in haste cannot be taken back
+    ballot.onkeydown = (event) => {
       const side = { a: "a", b: "b", n: "same" }[event.key.toLowerCase()];
       if (side && race.hidden() && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); vote(side); }
     };
@@ -77,8 +78,8 @@ const showRace = (() => {
     } catch (failure) {
       if (mine_ !== turn) return;
       told.textContent = failure.message;
-      // the server knows these runs no more
-      if (failure.answer) { stage.close.hidden = false; halt.hidden = ballot.hidden = bar.hidden = true; return; }
+      // the server knows these runs no more; where it has only too much to do it is asked again
+      if (failure.answer && !failure.answer.busy) { stage.close.hidden = false; halt.hidden = ballot.hidden = bar.hidden = true; return; }
     }
     if (!standing?.done && root.isConnected) timer = setTimeout(() => (root.offsetParent && !document.hidden ? look() : wait()), EVERY);
   }
@@ -126,7 +127,8 @@ const showRace = (() => {
       { side: side.toUpperCase(), seed }));
     const line = whose.length ? phrase(WORDS.race_going, { over, all: rows.length,
       going: whose.reduce((list, last) => phrase(WORDS.list_and, { list, last })) }) : phrase(WORDS.race_next, { over, all: rows.length });
-    return now.seconds ? line + " " + timeLeft(now.seconds * (1 - bar.value)) : line;
+    // how long others take that stand before it nobody knows
+    return now.seconds && going.length ? line + " " + timeLeft(now.seconds * (1 - bar.value)) : line;
   }
 
   function drawCurves(curves) {

@@ -1,8 +1,7 @@
 // What a class sees of a run on the projector, screen by screen; all of it stays live while the run trains.
 (() => {
   const run = { name: WORDS.screen_run,
-    say: () => [WORDS.states[lab.status?.state] ?? "…", ["running", "finished", "stopped"].includes(lab.status?.state) ?
-      (lab.status.over ? lab.flatters : "") : $("sentence-now").textContent],
+    say: () => [$("state").textContent || "…", lab.away || (["finished", "stopped"].includes(lab.status?.state) ? lab.flatters : $("sentence-now").textContent)],
     ...borrowed(() => [root.querySelector(".vl-figures"), root.querySelector(".vl-progress")], "vd-show-run") };
 
   // Screens that show nodes of the page itself, which go on being filled there.

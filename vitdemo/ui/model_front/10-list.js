@@ -2,7 +2,7 @@
 const FILE = "file", REPOSITORY = "repository";
 
 async function renew() {
-  offer = await ask({ question: "offer", mine: mine.list() });
+  offer = await ask({ question: "offer", mine: mine.list().filter((run) => !mine.sealed().includes(run)) });
   fillModels();
 }
 

@@ -1,5 +1,5 @@
 // The runs of this browser, newest first. Whoever knows an id may see the run, so the list never leaves the browser but in questions.
-const MOST_RUNS = 50, OWN_RUNS = "vitdemo-runs", BROWSER_SECRET = "vitdemo-browser";
+const MOST_RUNS = 50, OWN_RUNS = "vitdemo-runs", BROWSER_SECRET = "vitdemo-browser", OWN_RACE = "vitdemo-race";
 const mine = {
   list() {
     try {
@@ -10,6 +10,13 @@ const mine = {
   },
   add(id) { mine.keep([id, ...mine.list().filter((known) => known !== id)].slice(0, MOST_RUNS)); },
   remove(id) { mine.keep(mine.list().filter((known) => known !== id)); },
+  // Those of a race on which nobody voted yet: nothing of the page may show how good they are.
+  sealed() {
+    try {
+      const race = JSON.parse(localStorage.getItem(OWN_RACE) ?? "null");
+      return race && !race.vote && !race.looked ? race.runs.map(({ run }) => run) : [];
+    } catch { return []; }
+  },
   // A secret of this browser's, which the server never shows; empty where storage is forbidden.
   secret() {
     try {
@@ -26,8 +33,9 @@ const mine = {
   keep(runs) {
     window.vitdemoRuns = runs;
     try { localStorage.setItem(OWN_RUNS, JSON.stringify(runs)); } catch { /* see `list` */ }
-    window.dispatchEvent(new Event(OWN_RUNS));
+    mine.tell();
   },
+  tell() { window.dispatchEvent(new Event(OWN_RUNS)); },
   changed(act) {
     window.addEventListener(OWN_RUNS, () => { if (root.isConnected) act(mine.list()); });
     window.addEventListener("storage", (event) => { if (event.key === OWN_RUNS && root.isConnected) act(mine.list()); });
