@@ -4,7 +4,7 @@
 
 Operations are counted by PyTorch's own FlopCounterMode (matrix products, those of attention and of Muon among them; a multiplication and an
 addition are two). A matrix product, 2048 x 2048 x 2048, is what this machine can do at best; a row is set beside the one in its own numbers,
-bfloat16 or float32. A figure is the best of the rounds. A second table has the attention of one layer while it learns, by the fused step and
+bfloat16 or float32. A figure is the best of the rounds. A second table has whole training steps, by turns with attention by the fused step and
 written out, which is why `vitdemo.model.attend` chooses between them.
 """
 
@@ -49,21 +49,20 @@ def product(dtype: torch.dtype, rounds: int) -> float:
 
 
 def attention(rounds: int) -> None:
-    """Print how long one layer's attention takes, forwards and backwards, by either way."""
-    print("\n| tokens | heads | numbers | fused, ms | written out, ms |\n|---|---|---|---|---|")
-    for tokens, heads in ((17, 3), (65, 3), (65, 6)):
-        for dtype in (torch.float32, torch.bfloat16):
-            qkv = torch.randn(128, tokens, 3 * heads * 32, dtype=dtype, requires_grad=True)
-
-            def act(few: int, qkv: torch.Tensor = qkv, heads: int = heads) -> None:
-                model.FEW_TOKENS = few
-                q, k, v = qkv.view(128, -1, 3, heads, 32).permute(2, 0, 3, 1, 4)
-                model.attend(q, k, v, learning=True).sum().backward()
-
-            few = model.FEW_TOKENS
-            fused, written = (seconds(lambda way=way: act(way), rounds) for way in (0, few))
+    """Print how fast whole training steps are with either way to compute attention."""
+    print("\n| model | pixels | numbers | fused, images/s | written out, images/s |\n|---|---|---|---|---|")
+    few = model.FEW_TOKENS
+    for size, side in (("vit-micro", 16), ("vit-micro", 32), ("vit-small-3.6m", 16), ("vit-small-3.6m", 32)):
+        config = presets.SIZES[size].config
+        vit, images, labels = model.ViT(config), torch.randn(128, config.channels, side, side), torch.randint(config.classes, (128,))
+        for precision in ("float32", "auto") if train.quick_at_bfloat16() else ("float32",):
+            state, taken = train.State(vit, TrainConfig(steps=1, precision=precision)), {0: 1e9, few: 1e9}
+            for _ in range(rounds):
+                for way in taken:                                           # by turns, since a machine's speed changes
+                    model.FEW_TOKENS = way
+                    taken[way] = min(taken[way], seconds(lambda: train.learn(state, vit, images, labels, 1e-3), 1))
             model.FEW_TOKENS = few
-            print(f"| {tokens} | {heads} | {str(dtype).removeprefix('torch.')} | {1000 * fused:.1f} | {1000 * written:.1f} |")
+            print(f"| {size} | {side} | {'bfloat16' if precision == 'auto' else precision} | {128 / taken[0]:.0f} | {128 / taken[few]:.0f} |")
 
 
 def main() -> None:
@@ -90,7 +89,7 @@ def main() -> None:
             flops, taken = counted(act), seconds(act, args.rounds)
             print(f"| {size} | {side} | {batch} | {what} | {str(dtype).removeprefix('torch.')} | {batch / taken:.0f} | {flops / taken / 1e9:.0f} | "
                   f"{flops / taken / most[dtype]:.0%} |")
-    attention(4 * args.rounds)
+    attention(args.rounds)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
 def curve(picture: Path, ways: list[dict[str, Any]]) -> str:
     """The picture of how a model learned, and of which of its trainings that is."""
     said = f"The curve is of the last of its {len(ways)} trainings, which began with a fresh head." * (len(ways) > 1)
-    rounded = " It started from the file that the one before had put\ninto the box; the commands start from the run's own best weights, so they make such a model, not the same bits."
+    rounded = " The second training started from the first one's weights rounded to 16 bits; the\ncommands above skip that rounding, so what they make is alike but not the same bits."
     return "".join(f"{part}\n\n" for part in (f"![How it learned]({picture.name})", said + rounded * (ways[-1]["started_from"] == "box")) if part)
 
 

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/short_runs.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
     python tests/benchmarks/short_runs.py --presets quick --minutes 2 --seeds 0 1 2         # a recipe given another time than its own
-    python tests/benchmarks/short_runs.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes most of a day
+    python tests/benchmarks/short_runs.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes hours
 """
 
 import argparse
