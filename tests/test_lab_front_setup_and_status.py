@@ -292,6 +292,18 @@ def test_every_setting_is_within_reach_checked_and_sent_only_where_it_differs(la
     assert asked(tab, "start")[0]["changes"] == {"batch": 16, "patch": [2, 2], "optimizer": "adam"}
 
 
+def test_what_a_run_of_minutes_has_otherwise_than_its_recipe_stands_in_the_empty_field(lab):
+    tab = lab(before="""const usual = server.ask; server.ask = async (request) => ({ ...await usual(request),
+      ...(request.question === "offer" ? { by_clock: { batch: 12 } } : {}) })""")
+    tab.locator(".vl-setup summary").first.click()
+    for summary in tab.locator(".vl-group:not([hidden]) summary").all():
+        summary.click()
+    batch = tab.get_by_role("textbox", name="batch")
+    expect(batch).to_have_attribute("placeholder", "12")
+    tab.get_by_role("button", name="passes (epochs)").click()
+    expect(batch).to_have_attribute("placeholder", "8")
+
+
 def test_a_recipe_tells_reported_from_measured_and_brings_its_pictures_and_length(lab):
     tab = lab()
     tab.locator(".vl-setup summary").first.click()

@@ -58,6 +58,8 @@ def test_an_offer_says_pictures_passes_and_what_was_measured_for_as_many(timed):
     assert (offer["preset"], offer["images_per_second"], offer["images"], offer["passes"]) == ("class", 500.0, 72_000, pytest.approx(72_000 / 49_000))      # 1,000 are held out
     likely = expected(72_000)
     assert offer["expected"] == likely.accuracy and not offer["busy"]
+    config = order({"preset": "class", "data": "cifar10", "minutes": 3}, timed.reach).plan.train
+    assert offer["by_clock"] == first["by_clock"] == {"evaluations": config.evaluations, "validation": config.validation} and config.validation == 0.02
     assert "72,000 pictures in 2:24 minutes of training (500 a second, 1.5 passes over CIFAR-10)" in offer["sentence"]
     assert f"{likely.accuracy:.0%}" in offer["sentence"] and f"From {likely.n} runs" in offer["sentence"]
 

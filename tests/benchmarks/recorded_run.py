@@ -17,15 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from vitdemo import checkpoint, filmstrip, jsonfile, settings, trainer
-from vitdemo.plan import looks, plan
+from vitdemo.plan import plan
 from vitdemo.runs import RunFolder
 from vitdemo.ui import desk, models, orders
 
 
 def recorded(data: str, minutes: float, threads: int, home: Path) -> RunFolder:
     """The folder of a run that was carried out in `home`."""
-    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run",
-                  changes={"threads": threads, "clock": "all", "evaluations": looks(minutes), "validation": orders.QUICK_LOOK})      # as the page starts it
+    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run", changes={"threads": threads, **orders.timed(minutes, orders.MANY)})
     folder = RunFolder(home / "run").create(wanted.to_json())
     folder.film.mkdir()
     for i, name in enumerate(desk.STARS):

@@ -5,7 +5,7 @@ import io
 
 from PIL import Image
 
-from vitdemo import settings, words
+from vitdemo import words
 from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.runs import RunError
@@ -31,7 +31,7 @@ class Desk:
         owner = self._reach.owner
         return {
             "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
-            "public": owner.public, "presets": catalogue.presets(settings.training_threads(owner.runs_at_once)), "sizes": catalogue.sizes(),
+            "public": owner.public, "presets": catalogue.presets(self._reach.threads), "sizes": catalogue.sizes(),
             "settings": catalogue.settings(), "races": catalogue.kinds(),
             "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
                      for name, known in KNOWN.items()],

@@ -10,13 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from vitdemo import data, settings, words
+from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected
 from vitdemo.train import batch_size
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
-from vitdemo.ui.orders import Order, fitting, order
+from vitdemo.ui.orders import Order, fitting, order, timed
 from vitdemo.ui.reach import Reach
 
 KEPT = 64                                       # paces that are remembered
@@ -54,15 +54,16 @@ class Offers:
         """What so many minutes would come to, or {"measuring": true} while that is found out."""
         most = self._reach.owner.max_minutes
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
-        preset = suggested(request, minutes, settings.training_threads(self._reach.owner.runs_at_once))
+        preset = suggested(request, minutes, self._reach.threads)
         made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
         found, busy = self.pace(made), self._reach.scheduler.busy()
+        by_clock = {name: value for name, value in timed(minutes, made.source.pictures).items() if name != "clock"}
         if found is None:
-            return {"measuring": True, "preset": preset, "busy": busy, "sentence": words.MEASURING}
+            return {"measuring": True, "preset": preset, "busy": busy, "by_clock": by_clock, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
         likely = expected(images, preset) if images and found.here and usual(made) else None
-        return {"preset": preset, "minutes": minutes, "images_per_second": pace or None, "images": images,
+        return {"preset": preset, "minutes": minutes, "by_clock": by_clock, "images_per_second": pace or None, "images": images,
                 "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
                 "sentence": said(made, found, training, likely, busy)}
 

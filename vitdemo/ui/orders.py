@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from vitdemo import settings, words
+from vitdemo import words
 from vitdemo.cnn import vit_parameters
 from vitdemo.config import TrainConfig, ViTConfig
 from vitdemo.plan import BUDGETS, TITLE_LENGTH, Plan, looks, plan
@@ -33,14 +33,10 @@ def order(request: Request, reach: Reach) -> Order:
     owner = reach.owner
     source, start = reach.source(request), reach.start(request)
     preset = fields.choice(request, "preset", tuple(PRESETS), default=fitting(request) or "class")
-    changes = {"threads": settings.training_threads(owner.runs_at_once), **chosen(request)}
+    changes = {"threads": reach.threads, **chosen(request)}
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
-        changes["clock"] = "all"                                            # who has three minutes has no five
-        if source.pictures >= MANY:                                         # a look at few pictures takes no time
-            changes.setdefault("evaluations", looks(amount["minutes"]))
-            if amount["minutes"] <= HURRY:
-                changes.setdefault("validation", QUICK_LOOK)
+        changes = {**timed(amount["minutes"], source.pictures), **changes, "clock": "all"}
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
     # a start brings its own shape
     model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)
@@ -61,6 +57,14 @@ def order(request: Request, reach: Reach) -> Order:
     room.check(room.needed(vit, made.train, parameters=parameters, pictures=source.pictures), reach.scheduler.limit)
     room.check_disk(parameters, owner.runs_megabytes * 10**6)
     return Order(made, source, start, vit, parameters)
+
+
+def timed(minutes: float, pictures: int) -> dict[str, Any]:
+    """What a run of so many minutes by the page's clock changes of its recipe: who has three minutes has no five, and must not lose them to
+    looks, which of few pictures take no time."""
+    if pictures < MANY:
+        return {"clock": "all"}
+    return {"clock": "all", "evaluations": looks(minutes), **({"validation": QUICK_LOOK} if minutes <= HURRY else {})}
 
 
 def fitting(request: Request) -> str | None:

@@ -1,7 +1,7 @@
 """The fair race: two runs, or two each over three seeds, that differ in one thing; what it takes is said first, who won is said at the
 end."""
 
-from vitdemo import races, settings, words
+from vitdemo import races, words
 from vitdemo.cnn import vit_parameters
 from vitdemo.plan import Plan
 from vitdemo.runs import RunFolder
@@ -38,7 +38,7 @@ class Racing:
             if not found.here:                                              # another machine's speed would make another length of it
                 raise RequestError(words.RACE_UNTIMED)
             speed = found.speed
-        plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=settings.training_threads(owner.runs_at_once), pace=speed)
+        plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=self._reach.threads, pace=speed)
         self._allow(plans, source, minutes)
         if dry:
             total, sides = races.total_seconds(plans, pace=speed), races.KINDS[kind]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vitdemo import data, words
+from vitdemo import data, settings, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, RunFolder, Scheduler
@@ -51,6 +51,11 @@ class Reach:
     models: Models
     sets: Sets
     owner: Settings
+
+    @property
+    def threads(self) -> int:
+        """Of each run that the page starts."""
+        return settings.training_threads(self.owner.runs_at_once)
 
     def folder(self, run_id: str) -> RunFolder:
         """The folder of a run, or of the recorded one. Raises RunError."""

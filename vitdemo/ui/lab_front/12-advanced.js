@@ -122,9 +122,11 @@
     return { row, renew };
   }
 
-  // What the recipe, or the size that was chosen instead of the recipe's own, says about a setting; undefined where
-  // the server did not tell.
+  // What the recipe, or the size that was chosen instead of the recipe's own, says about a setting, but for what a run of minutes has
+  // otherwise; undefined where the server did not tell.
   function fromRecipe(spec) {
+    const clocked = form.unit === "minutes" ? setup.offer?.by_clock?.[spec.name] : undefined;
+    if (clocked !== undefined) return clocked;
     const preset = presetOf(), of = lab.hello.sizes.find((one) => one.name === (form.model ?? preset?.size));
     return (form.model ? of?.settings?.[spec.name] : undefined) ?? spec.defaults?.[preset?.name];
   }
@@ -171,7 +173,8 @@
     if (data.options.length !== hello.data.length)
       data.replaceChildren(...hello.data.map((one) => make("option", { value: one.name, text: one.title })));
     data.value = form.data;
-    dataNote.textContent = hello.data.find((one) => one.name === form.data)?.note ?? "";
+    const known = hello.data.find((one) => one.name === form.data);
+    dataNote.textContent = known && !known.here ? known.note : "";
     for (const chip of units.children) chip.setAttribute("aria-pressed", String(chip.dataset.unit === form.unit));
     for (const radio of recipes.querySelectorAll("input")) radio.checked = radio.value === (form.preset ?? "");
     size.value = form.model ?? "";
