@@ -33,7 +33,7 @@ class Visitor:
 
     def refused(self, question, **fields):
         answer = self.ask(question, **fields)
-        assert set(answer) <= {"error", "busy"} | ({"runs"} if "still going on" in answer["error"] else set()), answer
+        assert set(answer) <= {"error", "busy", "again"} | ({"runs"} if "still going on" in answer["error"] else set()), answer
         sentence = answer["error"]
         assert (sentence[0] == sentence[0].upper() or set("/._") & set(sentence.split()[0])) and sentence.endswith((".", "!", "?")) and len(sentence) < 400 and "\n" not in sentence
         assert "server's log" not in sentence, "an unexpected error"

@@ -236,6 +236,17 @@ def test_a_run_whose_start_was_never_answered_is_told_to_the_browser_that_asked_
     assert lost not in str(other) and "run" in other
 
 
+def test_who_knows_an_old_run_of_a_browser_learns_nothing_of_its_next(visitor):
+    wish, secret = {"question": "start", "data": "cifar10", "minutes": 1}, "5" * 32
+    old = visitor.lab.ask({**wish, "mine": [secret]})["run"]
+    visitor.ask("stop", run=old)
+    new = visitor.lab.ask({**wish, "mine": [secret, old]})["run"]
+    stranger = visitor.lab.ask({**wish, "mine": [old]})
+    assert new not in str(stranger) and "run" in stranger
+    visitor.ask("stop", run=stranger["run"])
+    assert visitor.lab.ask({**wish, "mine": [secret]})["runs"] == [new]     # and the stranger's is not the browser's
+
+
 def test_one_wrong_film_picture_and_nothing_is_started(visitor, tmp_path):
     secret = tmp_path / "secret.png"
     secret.write_bytes(picture_bytes(coloured("red", 1)))

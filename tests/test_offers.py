@@ -99,6 +99,13 @@ def test_a_pace_is_timed_again_after_a_while_but_not_beside_a_run(timed, monkeyp
     while (found := timed.offers.pace(made)) is None and time.perf_counter() < deadline:
         time.sleep(0.02)
     assert found.speed == 800.0 and timed.starts == 2
+    monkeypatch.setattr(offers.time, "monotonic", lambda: later + offers.LASTS + 1)
+    timed.prints = "nothing"
+    assert timed.offers.pace(made) is None
+    deadline = time.perf_counter() + 20
+    while timed.offers._measuring and time.perf_counter() < deadline:
+        time.sleep(0.02)
+    assert timed.offers.pace(made).speed == 800.0 and timed.starts == 3     # one that fails does not take what was known
 
 
 def test_the_command_that_times_a_recipe_names_all_that_a_step_does(timed):

@@ -66,6 +66,8 @@ def test_a_race_of_equal_steps_waits_for_the_pace(visitor):
     assert visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data="cifar10",
                        dry=True) == {"measuring": True, "sentence": words.MEASURING}
     assert "seconds" in visitor.ask("race", kind="patch", minutes=1, seeds=1, data="cifar10", dry=True)
+    started = visitor.ask("race", kind="optimizer", minutes=1, seeds=1, data="cifar10")        # the server was started anew since the price was said
+    assert started == {"error": words.MEASURING, "again": True} and not visitor.home.exists()
 
 
 def test_all_runs_of_a_race_or_none(visitor):
@@ -117,6 +119,7 @@ def test_a_race_of_equal_steps_waits_until_this_computer_can_be_timed(visitor, m
     steps = next(kind for kind, known in races.KINDS.items() if known.budget == "steps")
     monkeypatch.setattr(visitor.lab.offers, "pace", lambda made, **_: Measurement(1000.0, 500.0, here=False))
     assert visitor.refused("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True) == words.RACE_UNTIMED
+    assert visitor.ask("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True)["again"]
     other = next(kind for kind, known in races.KINDS.items() if known.budget != "steps")
     assert visitor.ask("race", kind=other, minutes=1, seeds=1, data="cifar10", dry=True)["seconds"]
 

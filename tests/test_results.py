@@ -1,6 +1,8 @@
 """The store of answers: bounded in bytes, keyed by secrets, safe in threads."""
 
+import gc
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from PIL import Image
 
 from vitdemo.explain import explain
+from vitdemo.ui import results
 from vitdemo.ui.results import REMEMBERED, Gone, Results, compact, size_of
 from vitdemo.ui.slots import Busy, Slots
 from vitdemo.ui.stock import Stock
@@ -64,6 +67,38 @@ def test_a_result_that_stays_makes_no_room(result):
     first = results.keep(result, stays=True)
     others = [results.keep(result) for _ in range(5)]
     assert results.get(first) and results.get(others[-1]) and len(results) == 2
+
+
+def test_what_nobody_asks_about_is_let_go_within_the_hour_that_the_page_promises(result, monkeypatch):
+    assert results.LASTS + results.TIDY_EVERY < 3600
+    kept, now = Results(), time.monotonic()
+    forever, old, asked = kept.keep(result, stays=True), kept.keep(result), kept.keep(result)
+    before = kept.bytes
+    monkeypatch.setattr(results.time, "monotonic", lambda: now + results.LASTS / 2)
+    kept.get(asked)
+    monkeypatch.setattr(results.time, "monotonic", lambda: now + results.LASTS + 10)
+    kept.tidy()
+    assert len(kept) == 2 and kept.get(forever) and kept.get(asked) and kept.bytes < before
+    with pytest.raises(Gone, match="upload the picture again"):
+        kept.get(old)
+
+
+def test_results_are_tidied_for_as_long_as_somebody_holds_them(result, monkeypatch):
+    monkeypatch.setattr(results, "TIDY_EVERY", 0.01)
+    monkeypatch.setattr(results, "LASTS", -1)
+    kept = Results()
+    key = kept.keep(result)
+    results.tidying(kept)
+    deadline = time.monotonic() + 20
+    while len(kept) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(Gone):
+        kept.get(key)
+    thread = next(thread for thread in threading.enumerate() if thread.name == "tidying")
+    del kept
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_a_large_picture_is_kept_small_and_its_patches_stay_where_they_were(tiny):

@@ -119,11 +119,13 @@ def test_runs_that_train_at_the_same_time_share_the_cores_but_one(cores, runs, t
     ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "250000\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n", "proc/self/cgroup": "3:memory:/x\n1:cpu,cpuacct:/\n"}, 2),
     ({"sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "500000", "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000", "proc/self/cgroup": "1:cpu:/x\n0::/\n"}, 5),
     ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000", "proc/self/cgroup": "1:cpu:/"}, 16),
+    ({"sys/fs/cgroup/cpu.max": "200000 100000", "proc/self/cgroup": ""}, 2),
+    ({"sys/fs/cgroup/cpu.max": "200000 100000", "proc/self/cgroup": b"0::/docker/caf\xe9"}, 2),
     ({"sys/fs/cgroup/cpu.max": "100000 0"}, 16),
     ({"sys/fs/cgroup/cpu.max": "nonsense"}, 16)])
 def test_the_cores_are_those_of_the_containers_quota_and_not_the_hosts(files, cores, tmp_path, monkeypatch):
     monkeypatch.setattr(settings.os, "sched_getaffinity", lambda pid: set(range(16)), raising=False)
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     assert settings.cores(tmp_path) == cores

@@ -100,8 +100,9 @@ class Explanation:
 
     def relevance(self, klass: int | str) -> np.ndarray:
         """How much each token speaks for a class, (T,), after Chefer et al. 2021 (`attention.class_relevance`), without the identity that
-        equation (6) starts from: what the reader brings along itself. Raises ValueError for a class the model does not know."""
-        index, start = self.class_index(klass), self._start()
+        equation (6) starts from: what the readers bring along themselves. Where the classifier reads two things, a distillation token or the
+        mean of the patches beside the class token, each counts half. Raises ValueError for a class the model does not know."""
+        index, start = self.class_index(klass), self._answered_from()
         with torch.inference_mode(False), torch.enable_grad():
             branches = self.loaded.model.branches(self.embedded())
             return (attention.class_relevance(branches, index, start=start)[0].detach().cpu() - start).clamp(min=0).numpy()
@@ -135,6 +136,15 @@ class Explanation:
     def embedded(self) -> Tensor:
         """The tokens that enter the first block, (1, T, D)."""
         return self.loaded.model.embed(self.tensor.clone())                 # a copy: the tensor itself was made without gradients
+
+    def _answered_from(self) -> Tensor:
+        """What the classifier reads, (T,), summing to 1: see `ViT.classify`."""
+        config, start = self.loaded.config, self._start()
+        if config.head == "both":
+            return (start + attention.reader(self.tokens, config.prefix, class_token=False)) / 2
+        if config.distilled and config.pool == "cls":
+            return (start + start.roll(1)) / 2                              # the distillation token stands behind the class token
+        return start
 
     def _start(self) -> Tensor:
         config = self.loaded.config

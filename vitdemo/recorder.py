@@ -228,7 +228,7 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
             "title": plan.title, "started_from": plan.model if plan.start else "random weights",
             **({"before": list(parts.before)} if parts.before else {}),
             **({"taught_by": "the model in the box" if plan.teacher == "box" else PurePath(plan.teacher).stem} if plan.teacher else {}),
-            **({"teacher": {name: parts.teacher.get(name) for name in TEACHERS}} if parts.teacher else {}),
+            **({"teacher": {name: parts.teacher[name] for name in TEACHERS if parts.teacher.get(name) is not None}} if parts.teacher else {}),
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
             "precision": "bf16 autocast in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),

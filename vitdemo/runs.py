@@ -45,14 +45,14 @@ class Scheduler(Dispatcher):
         super().__init__(home, **settings)
         self.queue, self.max_bytes = queue, max_bytes
         self._newest = 0.0                        # when the latest run took its place
-        self._known: dict[str, set[str]] = {}     # what the browser that asked for a run knew then; two tabs that ask at once know the same
+        self._known: dict[str, set[str]] = {}     # the secrets of the browser that asked for a run; two tabs that ask at once have the same
 
     def submit(self, config: dict[str, Any], files: dict[str, bytes] | None = None, *, mine: Iterable[str] = (),
                only_one: bool = False) -> str:
         """Queue a run and return its id. `files` such as "film/subject-0.png" are in its folder when it starts.
 
         Raises RunError if too many are waiting, if the run cannot be saved, or with `only_one` while one of the runs `mine` is not over,
-        or one that was asked for by somebody who knew one of `mine` (a run, or any other secret of the browser's).
+        or one that was asked for by somebody who knew one of `mine` that is no run (a secret of the browser's).
         """
         return self.submit_all([config], files, mine=mine, only_one=only_one)[0]
 
@@ -73,7 +73,7 @@ class Scheduler(Dispatcher):
                         (draft.path / name).write_bytes(content)
                     now = self._now()
                     draft.write_status(state="queued", created=now, queued=now)
-            self._known |= {shelf.final(draft): own for draft in drafts}
+            self._known |= {shelf.final(draft): self._vouching(own) for draft in drafts}
         return [shelf.final(draft) for draft in drafts]
 
     def resume(self, run_id: str, *, mine: Iterable[str] = (), only_one: bool = False) -> None:
@@ -89,7 +89,7 @@ class Scheduler(Dispatcher):
                                "This run ended before its first look, so there is nothing to go on from: start a new one.")
             if run_id in self._children or self._claims.claimed(folder):
                 raise RunError(STILL_ENDING)
-            self._known[run_id] = self._admit(1, mine, only_one)
+            self._known[run_id] = self._vouching(self._admit(1, mine, only_one))
             folder.withdraw_stop()
             folder.request_resume()
             folder.write_status(state="queued", message="Waiting to go on.", queued=self._now(), seconds_left=None, pid=None)
@@ -176,7 +176,7 @@ class Scheduler(Dispatcher):
 
     def _admit(self, count: int, mine: Iterable[str], only_one: bool) -> set[str]:
         """Raise RunError unless `count` more runs have a place; returns `mine` as a set."""
-        live, own = {folder.id for folder, _ in self._shelf.live()}, {name for name in mine if isinstance(name, str)}
+        live, own = [folder.id for folder, _ in self._shelf.live()], {name for name in mine if isinstance(name, str)}
         self._known = {name: known for name, known in self._known.items() if name in live}
         if only_one and (going := [name for name in live if name in own or self._known.get(name, set()) & own]):
             raise StillGoing(going)
@@ -188,6 +188,10 @@ class Scheduler(Dispatcher):
             raise RunError(f"These {count} runs need {count} places and {free} {'is' if free == 1 else 'are'} free, with {going}: "
                            "please try again later.")
         return own
+
+    def _vouching(self, own: set[str]) -> set[str]:
+        """Those of a browser's secrets that stand for all of it: who knows the id of one run may ask about that one and no other."""
+        return {name for name in own if not (shelf.ID.fullmatch(name) and (self.home / name).is_dir())}
 
     def _check_room(self) -> None:
         """Raise RunError where the runs hold as much as they may."""

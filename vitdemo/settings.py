@@ -168,9 +168,9 @@ def _groups(root: Path) -> list[tuple[str, str]]:
     """(names of version 1's controllers, or "" for version 2; path) of each control group of this process, see cgroups(7)."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return [("", "/"), ("cpu", "/")]
-    return [(controllers, path) for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") > 1)]
+    except (OSError, ValueError):               # ValueError: a name that is no UTF-8
+        lines = []
+    return [(controllers, path) for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") > 1)] or [("", "/"), ("cpu", "/")]
 
 
 def _megapixels(env: dict[str, str]) -> float:

@@ -7,7 +7,7 @@ filled in by `phrase` (ui/shared/00-make.js), and "{n|picture|pictures}" is the 
 TITLE = "vitdemo"
 TAGLINE = "See how a Vision Transformer looks at a picture, and test what every attention map claims."
 
-PRIVACY = "Your picture goes only to the computer that runs this page. It is used for the answer and deleted within an hour."
+PRIVACY = "Your picture goes only to the computer that runs this page. It is used for the answers about it and deleted within an hour of the last one."
 UPLOAD = "Drop a picture here\n- or paste, or click to choose -"
 EXAMPLES = "Or pick an example"
 RANDOM_TEST = "A random test picture"
@@ -75,7 +75,8 @@ PRIVACY_LONG = """
 What you send goes only to the computer that runs this page; who runs that computer can read it. The page loads nothing from anywhere else, counts
 nobody and sets no cookie (but one, where a password is asked for, that says you gave it).
 
-- **Files you send** (pictures, .zip files, checkpoints) are deleted within an hour. What is kept longer are the copies named next.
+- **Files you send** (pictures, .zip files, checkpoints) are deleted within an hour, and what was worked out about a picture, a copy
+  of it among that, within an hour of your last question about it. What is kept longer are the copies named next.
 - **Your own sets** hold small copies of your pictures, {short} pixels on the shorter side. Pictures that you collect on the page are made that small
   before they leave your browser; a .zip travels whole. Sets {sets}
 - **A training run** keeps its weights, its curves and its film; of the film's pictures copies of up to {side} pixels; and of the pictures it was
@@ -260,9 +261,9 @@ FRONT: dict[str, dict[str, object]] = {
         "title_similarity": "Similarity to {token}",
         # one patch of a map in words
         "patch_weight": "{where}: weight {weight}, {times} times an even share (1/{tokens} = {even}).",
-        "patch_of_class": {"relevance": "{where}: relevance {value}.", "occlusion": "{where}: the probability falls by {share}."},
+        "patch_of_class": {"relevance": "{where}: relevance {value}.", "occlusion": "{where}: the probability falls by {points} points."},
         "patch_of_class_times": {"relevance": "{where}: relevance {value}, {times} times the average patch.",
-                                 "occlusion": "{where}: the probability falls by {share}, {times} times the average patch."},
+                                 "occlusion": "{where}: the probability falls by {points} points, {times} times the average patch."},
         "patch_similarity": "{where}: similarity {value} to {token}.",
         "patch_length": "{where}: length {length}.",
         "patch_length_times": "{where}: length {length}, {times} times the median patch.",
@@ -357,10 +358,10 @@ FRONT: dict[str, dict[str, object]] = {
         "pin_note": "Pinned. Now choose another picture or model, and compare.",
         "picture_through": "a picture through {model}",
         "twin_note": "The same architecture with random weights, never trained. What it shows as well was not learned.",
-        "shapes_note": "The two models differ in layers or heads; layer and head are bent to each one's range.",
+        "shapes_note": "The two models differ in layers or heads; the layer is bent to each one's range, and in the place of a head that a model does not have stands the mean of its heads.",
         # the wall and the heads
         "wall_text": "Layers downwards, heads across; {reads}. Choose one to see it large.",
-        "wall_said": ("{layers} {layers|layer|layers} by {heads} {heads|head|heads}, one small map each. The largest weight of all is in layer {layer}, "
+        "wall_said": ("{layers} {layers|layer|layers} by {heads} {heads|head|heads}, one small map each. The largest weight on a patch is in layer {layer}, "
                       "head {head}: {most}."),
         "most_in": "most in {place}",
         "most_in_share": "most in {place}, {share}",

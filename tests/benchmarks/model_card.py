@@ -142,7 +142,7 @@ def teacher(loaded: checkpoint.Loaded, box: checkpoint.Loaded) -> tuple[str, str
     if run in (None, "the model in the box"):
         return (run, "box") if run else ("", "")
     known = loaded.provenance.get("teacher", {"preset": run})               # older files say the name alone
-    if not box.before or any(box.before[0].get(name) != value for name, value in known.items()):
+    if not box.before or any(box.before[0].get(name) != known[name] for name in ("data", "preset", "seed", "seconds") if name in known):
         raise SystemExit(f"nobody knows any more how the run {run!r}, which taught {loaded.name}, came about")
     said = f"a larger model: the one that the first training of the model in the box had made ({box.before[0]['test_accuracy']:.2%} of the test pictures)"
     return said, f"{home(checkpoint.box_path().stem, 0, len(box.before) + 1)}/best.safetensors"

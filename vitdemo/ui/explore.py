@@ -13,7 +13,7 @@ from vitdemo.ui.analysis import OPENING, Look, analyse, examples, explain_for_ap
 from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, Models
 from vitdemo.ui.questions import Questions
-from vitdemo.ui.results import Gone, Results
+from vitdemo.ui.results import Gone, Results, tidying
 from vitdemo.ui.upload import UploadedImage
 from vitdemo.ui.viewer import Viewer
 
@@ -123,6 +123,7 @@ class Handlers:
 def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]], tabs: gr.Tabs) -> Explore:
     """Lay out the tab and wire it; `ask_models` answers the model bar, `tabs` are the page's. Called inside `gr.Blocks`."""
     results = Results(stock=models.stock)
+    tidying(results)
     questions, on = Questions(results, models.box), Handlers(models, results)
 
     def ask(request: dict[str, Any]) -> dict[str, Any]:                     # Gradio goes by the names of plain functions

@@ -28,6 +28,10 @@ class RequestError(ValueError):
     """A request that cannot be answered as it is; the message is one sentence that names the field."""
 
 
+class Later(RequestError):
+    """A request that will be answered otherwise in a while, as it is."""
+
+
 def whole(fields: dict[str, Any], name: str, most: int, *, least: int = 0, default: int | None = None) -> int:
     """A whole number from `least` to `most`; `default` where the field is missing or null."""
     value = fields.get(name)

@@ -23,7 +23,7 @@ from vitdemo.settings import Settings
 from vitdemo.ui import fields
 from vitdemo.ui.closer import Closer
 from vitdemo.ui.desk import Desk
-from vitdemo.ui.fields import Answer, Request, RequestError, sentence
+from vitdemo.ui.fields import Answer, Later, Request, RequestError, sentence
 from vitdemo.ui.following import Following
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.models import Models
@@ -54,11 +54,14 @@ class Lab:
         self._zips = Slots(working=1, waiting=1, patience=30)               # reading one may take two minutes
 
     def ask(self, request: Any) -> Answer:
-        """The answer to one request, or {"error": sentence}; with "busy" where the same may be asked again in a moment. Never raises."""
+        """The answer to one request, or {"error": sentence}; with "busy" where the same may be asked again in a moment, "again" where
+        it will be answered otherwise later. Never raises."""
         try:
             return self._answer(request)
         except Busy as error:
             return {"error": sentence(str(error)), "busy": True}
+        except Later as error:
+            return {"error": sentence(str(error)), "again": True}
         except StillGoing as error:
             return {"error": sentence(str(error)), "runs": list(error.runs)}
         except ValueError as error:

@@ -100,7 +100,10 @@ class Offers:
         finally:
             with self._lock:
                 self._measuring = False
-                if not (found.speed and self._reach.scheduler.busy()):      # a run that began meanwhile slowed it down: timed anew
+                before = self._known.get(key)
+                if not found.speed and before and before.speed:             # what was timed long ago is better than nothing
+                    self._known[key] = before._replace(time=time.monotonic() - LASTS + FAILED_FOR)
+                elif not (found.speed and self._reach.scheduler.busy()):    # a run that began meanwhile slowed it down: timed anew
                     self._known[key] = found._replace(time=time.monotonic())
                 while len(self._known) > KEPT:
                     self._known.popitem(last=False)

@@ -42,9 +42,9 @@ class Questions:
     def __init__(self, results: Results, box: Loaded):
         self._results = results
         self._box = box
-        self._quick = threading.BoundedSemaphore(4)
+        self._quick = Slots(working=4, waiting=4, patience=10)
         self._slots = Slots(working=2, waiting=4, patience=10)
-        self._heavy = Slots(working=1, waiting=2, patience=10)              # for what takes seconds; with the others half of the page's threads
+        self._heavy = Slots(working=1, waiting=2, patience=10, of_one=2)    # for what takes seconds; with the others half of the page's threads
         self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity,
                        "picture": self._picture}
         self._long = {"relevance": self._relevance, "colours": self._colours, "norms": self._norms, "embedding": self._embedding,
@@ -73,10 +73,11 @@ class Questions:
         kept = self._results.get(request["key"])
         if question in self._in_slices:
             return self._in_slices[question](kept, request)
+        whose = None if kept.stays else kept.turn                           # what is on the page from the start is everybody's
         if question in self._short:
-            with self._quick:
+            with self._quick.one(threading.Lock(), whose=whose):
                 return self._short[question](kept, request)
-        with (self._heavy if question == "take" else self._slots).one(kept.turn, whose=kept.turn):
+        with (self._heavy if question == "take" else self._slots).one(kept.turn, whose=whose):
             return self._long[question](kept, request)
 
     def _token(self, kept: Kept, request: Request) -> Answer:

@@ -6,7 +6,7 @@ from vitdemo.cnn import vit_parameters
 from vitdemo.plan import Plan
 from vitdemo.runs import RunFolder
 from vitdemo.ui import fields, room
-from vitdemo.ui.fields import Answer, Request, RequestError
+from vitdemo.ui.fields import Answer, Later, Request, RequestError
 from vitdemo.ui.offers import Offers
 from vitdemo.ui.orders import Order, order
 from vitdemo.ui.reach import MINE, Reach, Source
@@ -33,10 +33,12 @@ class Racing:
         speed = None
         if races.KINDS[kind].budget == "steps":
             found = self._offers.pace(in_steps(order({"preset": races.RECIPE, "data": source.name, "minutes": minutes}, self._reach)), old=not dry)
-            if found is None:
+            if found is None and dry:
                 return {"measuring": True, "sentence": words.MEASURING}
+            if found is None:                                               # the server was started anew since the price was said
+                raise Later(words.MEASURING)
             if not found.here:                                              # another machine's speed would make another length of it
-                raise RequestError(words.RACE_UNTIMED)
+                raise Later(words.RACE_UNTIMED)
             speed = found.speed
         plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=self._reach.threads, pace=speed)
         self._allow(plans, source, minutes)

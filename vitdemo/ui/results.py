@@ -3,6 +3,8 @@ can guess. No answer keeps a model of the stock in memory: the model is recalled
 
 import secrets
 import threading
+import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
@@ -21,6 +23,8 @@ LIMIT_BYTES = 256 * 2**20
 MOST = 300                                      # results, however small: with none of them large, memory is used up for no use
 PIXEL = 4                                       # bytes that Pillow takes for a pixel of a picture in colour
 LONGEST_SIDE = 1600                             # of a kept picture, in pixels: more than any view of it shows
+LASTS = 3000                                    # seconds since the last question: with TIDY_EVERY less than the hour that the page promises
+TIDY_EVERY = 300
 REMEMBERED = 64                                 # things worked out about one result that are kept beside it
 
 T = TypeVar("T")
@@ -40,6 +44,7 @@ class Kept:
     truth: str = ""                             # what the picture is known to show
     part: Edges | None = None                   # of the picture, in shares of its sides, where a person chose it
     turn: threading.Lock = field(default_factory=threading.Lock)
+    used: float = field(default_factory=time.monotonic)                     # when it was last asked about
     _remembered: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,7 +77,8 @@ class Kept:
 
 
 class Results:
-    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels and up to `most` of them. Models are shared and do not
+    """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels and up to `most` of them, none for longer than LASTS after
+    its last question. Models are shared and do not
     count; those of `stock` are not held, any other (the one in the box) is. Thread-safe."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, stock: Stock | None = None, most: int = MOST):
@@ -93,9 +99,7 @@ class Results:
             for old in [name for name, kept in self._kept.items() if not kept.stays and name != key]:       # the least recently used first
                 if self._bytes <= self._limit and len(self._kept) <= self._most:
                     break
-                given_way = self._kept.pop(old)
-                given_way.forget_all()
-                self._bytes -= given_way.size
+                self._drop(old)
         return key
 
     def get(self, key: str) -> Kept:
@@ -104,7 +108,20 @@ class Results:
             if key not in self._kept:
                 raise Gone("this result is no longer kept: please upload the picture again")
             self._kept.move_to_end(key)
+            self._kept[key].used = time.monotonic()
             return self._kept[key]
+
+    def tidy(self) -> None:
+        """Let go of what nobody has asked about for LASTS: there is a copy of somebody's picture in it."""
+        now = time.monotonic()
+        with self._lock:
+            for key in [key for key, kept in self._kept.items() if not kept.stays and now - kept.used > LASTS]:
+                self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        kept = self._kept.pop(key)
+        kept.forget_all()
+        self._bytes -= kept.size
 
     def _released(self, loaded: Loaded) -> Loaded:
         origin = self.stock.origin(loaded.model)
@@ -123,6 +140,20 @@ class Results:
     def bytes(self) -> int:
         """What is kept, in bytes."""
         return self._bytes
+
+
+def tidying(results: Results) -> None:
+    """Tidy `results` for as long as somebody holds them."""
+    there = weakref.ref(results)
+    del results
+
+    def work() -> None:
+        while (held := there()) is not None:
+            held.tidy()
+            del held
+            time.sleep(TIDY_EVERY)
+
+    threading.Thread(target=work, name="tidying", daemon=True).start()
 
 
 def compact(explanation: Explanation) -> Explanation:

@@ -16,16 +16,16 @@ class Slots:
     """At most `working` at a time. Up to `waiting` more stand in line, each at most `patience` seconds: who waits holds one of the few
     threads that serve the page."""
 
-    def __init__(self, working: int, waiting: int, patience: float):
+    def __init__(self, working: int, waiting: int, patience: float, of_one: int = OF_ONE):
         self._room = threading.BoundedSemaphore(working + waiting)
         self._working = threading.BoundedSemaphore(working)
-        self._patience = patience
+        self._patience, self._of_one = patience, of_one
         self._counting = threading.Lock()
         self._inside: Counter[Hashable] = Counter()
 
     @contextmanager
     def one(self, turn: threading.Lock, whose: Hashable = None) -> Iterator[None]:
-        """Hold `turn`, the lock of what is worked on, and one slot. `whose` stands for the visitor, of whom OF_ONE find room; None for
+        """Hold `turn`, the lock of what is worked on, and one slot. `whose` stands for the visitor, of whom `of_one` find room; None for
         nobody in particular. Raises Busy."""
         with self._seat(whose):
             if not self._room.acquire(blocking=False):
@@ -39,7 +39,7 @@ class Slots:
     @contextmanager
     def _seat(self, whose: Hashable) -> Iterator[None]:
         with self._counting:
-            if whose is not None and self._inside[whose] >= OF_ONE:
+            if whose is not None and self._inside[whose] >= self._of_one:
                 raise Busy("your earlier questions are still being answered: please try again in a moment")
             self._inside[whose] += 1
         try:

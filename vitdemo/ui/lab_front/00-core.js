@@ -18,7 +18,7 @@ const SHOWN = "vitdemo-shown";
 const listeners = {};
 
 // Events: "hello" (what this host offers), "run" (another run is on show, or none: `lab` was emptied), "news" ({ rows, frames } that are
-// new; `again` where a resumed run takes back steps), "status", "runs" (the own list changed), "scrub" (index of the frame on show), "film" (its pictures are there),
+// new; `again` where a resumed run takes back steps), "status", "away" (the server does not answer), "runs" (the own list changed), "scrub" (index of the frame on show), "film" (its pictures are there),
 // "look" (opacity or colours of maps changed), "form" (the form of a new run changed),
 // "start-from" (what the form should hold: any of { data, dataTitle, start, title or startTitle of that, freeze, minutes, preset, model,
 // changes }).
@@ -43,6 +43,9 @@ async function ask(request) {
     throw Object.assign(new Error(answer ? answer.error : WORDS.server_silent), { answer });
   }
 }
+
+// Text that people may be reading, or hearing: left alone where it says that already.
+const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
 const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
 

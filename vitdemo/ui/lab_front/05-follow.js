@@ -52,7 +52,7 @@ let choose, lookNow;
       if (!list || list.gone?.includes(id)) { if (list) mine.remove(id); choose(null); say(failure.message, true); return null; }
     }
     lab.away = failure.answer ? failure.message : WORDS.server_asked_again;
-    if (lost++ === 0) { say(lab.away, true); if (lab.status) emit("status", lab.status); }
+    if (lost++ === 0) { say(lab.away, true); emit("away"); }
     return Math.min(SLOWEST, EVERY * 2 ** Math.min(lost, 3));
   }
 

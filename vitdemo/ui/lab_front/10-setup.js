@@ -71,7 +71,7 @@ const setup = { offer: null };
   // After every change of the form: a little later, because people type, the proposal is asked for again.
   setup.change = () => {
     clearTimeout(waiting);
-    waiting = setTimeout(propose, 350);
+    waiting = setTimeout(() => propose(), 350);
     emit("form", form);
   };
 
@@ -105,20 +105,26 @@ const setup = { offer: null };
 
   // What is said of a moment is asked again while the form is in sight: a server that was away, another run that went on.
   async function later(turn) {
-    await pause(AGAIN);
-    if (turn === asked && root.isConnected && !$("setup").hidden) propose();
+    const there = () => turn === asked && root.isConnected && !$("setup").hidden;
+    do await pause(AGAIN); while (there() && (document.hidden || !root.offsetParent));
+    if (there()) propose(true);
   }
 
-  async function propose() {
+  async function propose(again = false) {
     const turn = ++asked;
     setup.fill();
     if (form.unit !== "minutes") { setup.offer = null; offer.textContent = ""; return; }
     for (let first = true; turn === asked && root.isConnected && !$("setup").hidden; first = false) {
       let answer;
-      try { answer = await suggest(); } catch (failure) { if (turn === asked) { offer.textContent = failure.message; later(turn); } return; }
+      try { answer = await suggest(); } catch (failure) { 
+        if (turn !== asked) return;
+        write(offer, failure.message);
+        if (!failure.answer || failure.answer.busy) later(turn);
+        return;
+      }
       if (turn !== asked) return;
-      if (!answer.measuring) { offer.textContent = answer.sentence; if (answer.busy) later(turn); return; }
-      if (first) offer.textContent = WORDS.timing_computer;
+      if (!answer.measuring) { write(offer, answer.sentence); if (answer.busy) later(turn); return; }
+      if (first && !again) write(offer, WORDS.timing_computer);
       await pause(700);
     }
   }
@@ -144,8 +150,8 @@ const setup = { offer: null };
       choose(run);
       root.scrollIntoView({ block: "start" });
     } catch (failure) {
-      refusal.textContent = failure.answer === undefined ? WORDS.film_not_uploaded : failure.message;
       if (failure.answer?.runs) { choose(failure.answer.runs[0]); say(failure.message, true); }
+      else refusal.textContent = failure.answer === undefined ? WORDS.film_not_uploaded : failure.message;
     }
     go.disabled = false;
   }
@@ -168,7 +174,7 @@ const setup = { offer: null };
 
   // a run that learns has fetched its pictures
   on("news", ({ rows }) => {
-    const known = rows.length && lab.hello?.data.find((one) => one.title === lab.plan?.data);
+    const known = lab.id !== "recorded" && rows.length && lab.hello?.data.find((one) => one.title === lab.plan?.data);
     if (known) known.here = true;
   });
 

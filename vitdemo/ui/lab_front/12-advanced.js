@@ -27,7 +27,8 @@
   const reset = make("button",
     { type: "button", class: "vl-button", text: WORDS.back_to_recipe, onclick: () => { form.changes = {}; buildSettings(); act(); } });
   const go = make("button", { type: "button", class: "vl-primary", text: WORDS.start_with_settings, onclick: () => setup.start() });
-  let asked = 0, waiting = 0, fields = [], byRecipe = false;              // byRecipe: nobody but the recipe chose what to begin with
+  // byRecipe: nobody but the recipe chose what to begin with; checked: the wish whose verdict stands there
+  let asked = 0, waiting = 0, fields = [], byRecipe = false, checked = "";
 
   const shape = block(WORDS.model, WORDS.model_line, size, sizeNote);
   const lengths = block(WORDS.how_long, WORDS.how_long_line, units);
@@ -196,19 +197,22 @@
   }
 
   async function check() {
-    const turn = ++asked;
+    const turn = ++asked, wanted = JSON.stringify(setup.wish());
+    if (wanted === checked) return;
     const { preset, ...wish } = setup.wish();
     try {
       const { sentence, flatters } = await ask({ question: "check", preset, ...wish });
       if (turn === asked) {
+        checked = wanted;
         verdict.className = "vl-checked";
-        verdict.textContent = [sentence, flatters].filter(Boolean).join(" ");
+        write(verdict, [sentence, flatters].filter(Boolean).join(" "));
         go.disabled = false;
       }
     } catch (failure) {
       if (turn !== asked) return;
+      checked = "";
       verdict.className = "vl-checked vl-trouble";
-      verdict.textContent = failure.message;
+      write(verdict, failure.message);
       go.disabled = Boolean(failure.answer);
     }
   }

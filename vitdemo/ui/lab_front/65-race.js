@@ -3,14 +3,12 @@ let openRace;                                                            // show
 const race = (() => {
   // { race, kind, question, a, b, minutes, seeds, data, seconds, runs: [{ run, side, seed }], vote, looked }
   let now = null;
-  try {
-    const known = JSON.parse(localStorage.getItem(OWN_RACE) ?? "null");
-    if (Array.isArray(known?.runs)) now = known;
-  } catch { /* then a race lasts as long as the page */ }
+  const read = (text) => { const known = JSON.parse(text ?? "null"); return Array.isArray(known?.runs) ? known : null; };
+  try { now = read(localStorage.getItem(OWN_RACE)); } catch { /* then a race lasts as long as the page */ }
   // what another tab began, voted or ended
   window.addEventListener("storage", (event) => {
     if (event.key !== OWN_RACE || !root.isConnected) return;
-    try { now = JSON.parse(event.newValue ?? "null"); } catch { return; }
+    try { now = read(event.newValue); } catch { return; }
     mine.tell();
     openRace();
   });
@@ -79,21 +77,28 @@ on("run", (id) => {
         const answer = await ask({ ...wish(), dry: true });
         if (mine_ !== turn) return;
         if (answer.measuring) {
-          total.textContent = answer.sentence ?? WORDS.timing_computer;
+          write(total, answer.sentence ?? WORDS.timing_computer);
           timer = setTimeout(() => mine_ === turn && price(), 1500);
           return;
         }
         seconds = answer.seconds;
         total.className = "vl-total";
-        total.textContent = answer.sentence ?? phrase(WORDS.takes, { time: clock(answer.seconds) });
+        write(total, answer.sentence ?? phrase(WORDS.takes, { time: clock(answer.seconds) }));
         go.disabled = false;
       } catch (failure) {
         if (mine_ !== turn) return;
-        total.textContent = failure.message;
+        write(total, failure.message);
         total.className = "vl-total vl-trouble";
-        timer = setTimeout(() => mine_ === turn && root.isConnected && box.open && !form.hidden && price(), AGAIN);      // "when that is over"
+        if (!failure.answer || failure.answer.busy || failure.answer.again) later(mine_);       // "when that is over"
       }
     }, 200);
+  }
+
+  function later(mine_) {
+    timer = setTimeout(() => {
+      if (mine_ !== turn || !root.isConnected || !box.open || form.hidden) return;
+      if (document.hidden || !root.offsetParent) later(mine_); else price();
+    }, AGAIN);
   }
 
   async function start() {

@@ -88,5 +88,5 @@
 
   const change = film.change;
   film.change = (changes) => { change(changes); screen.draw(); };
-  for (const event of ["run", "status", "news", "scrub", "look", "film"]) on(event, () => screen.draw());
+  for (const event of ["run", "status", "away", "news", "scrub", "look", "film"]) on(event, () => screen.draw());
 })();

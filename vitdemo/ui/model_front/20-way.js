@@ -49,7 +49,17 @@ function lookThrough() {
   if (told) return;
   told = { ...chosen, serial: ++serial };
   trigger("select", { ...told, key: shownNow().key ?? "" });
-  patience = setTimeout(seen, 30000);                                     // no answer ever came: the network was gone
+  patience = setTimeout(unheard, 30000);
+}
+
+// No answer ever came: the network was gone, or the line was full. The bar must not go on naming a model that is not the one that looks.
+function unheard() {
+  const heard = told;
+  told = null;
+  if (!alike(heard, chosen)) return lookThrough();
+  const { key, ...shown } = shownNow();
+  if (!key || alike(shown, chosen)) return;
+  tell(WORDS.server_silent, { failed: true, doing: [button(WORDS.try_again, () => { tell(""); lookThrough(); }), button(WORDS.close, () => follow(shown))] });
 }
 
 function seen() {
@@ -73,7 +83,11 @@ function answered() {
   if (!root.isConnected) return;
   if (framing.open) framing.renew();
   const shown = shownNow();
-  if (!told && before && shown.key && alike(shown, before) && !alike(shown, chosen)) lookThrough();
+  if (!told && framing.open && !shown.part) chosen.part = null;            // another picture: the frame of the last one is not meant
+  if (told || !shown.key || alike(shown, chosen)) return;
+  if (before && alike(shown, before)) return lookThrough();
+  const { key, ...look } = shown;
+  if (begun && !waiting && look.model && look.model !== chosen.model) follow(look);          // the bar names what looks
 }
 
 async function watchViewer() {

@@ -48,7 +48,7 @@ function projector({ missing, screens, keys, hint }) {
   let now = null, resting = 0, telling = 0, from = null, swiped = false;
   root.append(box);
 
-  const there = () => screens.filter((screen) => !screen.there || screen.there());
+  const there = () => missing() ? [] : screens.filter((screen) => !screen.there || screen.there());
   const shown = { open: false, draw, go: (name) => enter(screens.find((screen) => screen.name === name)) };
 
   function enter(screen) {

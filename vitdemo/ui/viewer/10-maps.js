@@ -45,8 +45,11 @@ function mapOf(about, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return featureMap(about, wanted);
   if (wanted.kind === "mean attention") return (about.meanAttention ??= meanOf(about.own));
   const all = rowsOf(about, tokenFor(about, wanted), wanted.direction);
-  return all && fuse(all, Math.min(wanted.layer, about.layers - 1), typeof wanted.head === "number" && wanted.head >= about.heads ? "mean" : wanted.head);
+  return all && fuse(all, Math.min(wanted.layer, about.layers - 1), headOf(about, wanted.head));
 }
+
+// The head that a model has in the place of the one that is wished: the mean of all where it has fewer.
+const headOf = (about, head) => typeof head === "number" && head >= about.heads ? "mean" : head;
 
 function meanOf({ tokens, weights }) {
   const out = new Float32Array(tokens);
@@ -108,7 +111,7 @@ const highOf = (about, all, layer, head, map) => ownScale(head) ? largest(map, a
 function scaleOf(about, map, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return featureScale(about, map, wanted);
   if (wanted.kind !== "attention") return [0, largest(map, about.prefix)];
-  return [0, highOf(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1), wanted.head, map)];
+  return [0, highOf(about, rowsOf(about, tokenFor(about, wanted), wanted.direction), Math.min(wanted.layer, about.layers - 1), headOf(about, wanted.head), map)];
 }
 
 const headName = (head) => typeof head === "number" ? phrase(WORDS.head_n, { n: head + 1 }) : WORDS.heads_joined[head];
@@ -126,7 +129,7 @@ function titleOf(about, wanted = view) {
   if (wanted.kind === "relevance") return phrase(WORDS.title_relevance, { klass: className(about, wanted.klass) });
   if (wanted.kind === "occlusion") return phrase(WORDS.title_occlusion, { klass: className(about, wanted.klass) });
   if (wanted.kind === "mean attention") return WORDS.title_mean;
-  return phrase(WORDS.layer_and_heads, { layer: Math.min(wanted.layer, about.layers - 1) + 1, heads: headName(wanted.head) });
+  return phrase(WORDS.layer_and_heads, { layer: Math.min(wanted.layer, about.layers - 1) + 1, heads: headName(headOf(about, wanted.head)) });
 }
 
 // One patch in words: where, how much, and how that compares with an even share.
@@ -135,7 +138,7 @@ function patchSentence(about, vector, patch, wanted = view) {
   if (FEATURES.includes(wanted.kind)) return featureOfPatch(about, vector, patch, wanted);
   if (BY_CLASS.includes(wanted.kind)) {
     const even = sum(vector, about.prefix) / about.patches;
-    return phrase((even > 0 ? WORDS.patch_of_class_times : WORDS.patch_of_class)[wanted.kind], { where, value: w.toPrecision(3), share: percent(w), times: (w / even).toFixed(1) });
+    return phrase((even > 0 ? WORDS.patch_of_class_times : WORDS.patch_of_class)[wanted.kind], { where, value: w.toPrecision(3), points: (100 * w).toFixed(1), times: (w / even).toFixed(1) });
   }
   return phrase(WORDS.patch_weight, { where, weight: w.toFixed(4), times: (w / about.uniform).toFixed(1), tokens: about.tokens, even: about.uniform.toFixed(4) });
 }

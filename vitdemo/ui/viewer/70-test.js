@@ -7,6 +7,10 @@ let tested;
   const digits = (area) => area >= 0.0995 ? area.toFixed(3) : area.toPrecision(3);
   let how, insertion, klass, ways, which, run, rank, stop, progress, live, out, current = 0, last = null, shownFor = "";
 
+  // What of a view a kind's map depends on; two views with the same of that name one map.
+  const MATTERS = { attention: ["layer", "head", "token", "direction"], "mean attention": [], rollout: ["up_to", "fusion", "discard"], relevance: ["klass"], occlusion: ["klass"] };
+  const sameMap = (one, two) => one.kind === two.kind && (MATTERS[one.kind] ?? Object.keys(one)).every((name) => JSON.stringify(one[name]) === JSON.stringify(two[name]));
+
   const setting = () => ({ klass: Number(klass.value), how: how.value, insertion: insertion.value === "in" });
 
   function build(sheet) {
@@ -132,14 +136,14 @@ let tested;
       make("p", { class: "vd-hint", text: phrase(WORDS.rank_random[way(request)], { mean, low, high, how }) }));
   }
 
-  tested = { now: () => last?.about === result && last.question === "test" && stop.hidden ? last : null, progress: () => progress?.textContent ?? "", curve,
+  tested = { now: () => last?.about === result && last.question === "test" && stop.hidden && sameMap(last.request.view, wish()) ? last : null, progress: () => progress?.textContent ?? "", curve,
     say: ({ answer, title }) => [phrase(WORDS.test_verdict, { verdict: WORDS.verdicts[answer.kind] }),
       phrase(WORDS.test_verdict_area, { title, area: digits(answer.area), low: digits(answer.area_random[1]), high: digits(answer.area_random[2]) })] };
 
   panel({
     key: "test", place: 1, live: true, title: WORDS.test_title, line: WORDS.test_line, build,
     update() {
-      const stale = last && last.about === result && last.question === "test" && JSON.stringify(last.request.view) !== JSON.stringify(wish());
+      const stale = last && last.about === result && last.question === "test" && !sameMap(last.request.view, wish());
       out.classList.toggle("vd-stale", Boolean(stale));
       which.textContent = phrase(stale ? WORDS.test_map_other : WORDS.test_map, { title: mapTitle() });
       if (BY_CLASS.includes(view.kind) && shownFor === result.key && [...klass.options].some((option) => option.value === String(view.klass))) klass.value = view.klass;

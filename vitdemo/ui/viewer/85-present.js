@@ -56,7 +56,7 @@ const projected = (() => {
     bindPointer(one.lastChild, () => seenPart(other.flicker && other.phase && beside() ? beside().result : result));
     bindPointer(two.lastChild, () => seenPart(beside()?.result ?? result));
     const line = (vector) => !vector ? said() : hovered !== null ? patchSentence(result, vector, hovered) :
-      view.kind === "attention" ? capital(who()) + ": " + mostIn(vector) : FEATURES.includes(view.kind) ? "" : capital(mostIn(vector));
+      view.kind === "attention" ? capital(who()) + ": " + mostIn(vector) : FEATURES.includes(view.kind) ? "" : capital(mostIn(vector, !BY_CLASS.includes(view.kind)));
     return { name: WORDS.screens.map, hint: WORDS.keys_map, say: () => [titleOf(result), line(mapOf(result))],
       enter: (stage) => stage.append(box),
       draw({ wide, tall }) {

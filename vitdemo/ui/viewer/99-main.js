@@ -11,6 +11,7 @@ async function show(value) {
     $("body").hidden = true;
     $("message").textContent = value?.message ?? "";
     root.dataset.state = value && value.failed ? "failed" : "empty";
+    projected.draw();
     return;
   }
   const next = await Result.of(value);
@@ -23,7 +24,9 @@ async function show(value) {
   const shape = [result.layers, result.heads, result.rows, result.cols, result.prefix].join("x");
   if (root.dataset.shape !== shape) Object.assign(view, { layer: result.layers - 1, head: "mean", token: result.first, direction: "reads" });
   root.dataset.shape = shape;
-  const kept = before && BY_CLASS.includes(view.kind) ? classIndex(result, className(before, view.klass), view.klass) : -1;
+  const namesake = (k) => before ? classIndex(result, className(before, k), k) : -1;        // another model numbers its classes otherwise
+  if (view.second !== null) view.second = namesake(view.second) >= 0 ? namesake(view.second) : null;
+  const kept = BY_CLASS.includes(view.kind) ? namesake(view.klass) : -1;
   view.klass = kept >= 0 ? kept : result.leading[0] ?? 0;
   $("message").textContent = "";
   $("body").hidden = false;
