@@ -101,7 +101,7 @@
     const own = lab.id !== "recorded", ending = (stopping === lab.id || status.stopping) && !status.over;
     state.textContent = lab.plan?.imported ? WORDS.loaded_model : ending ? WORDS.stopping : WORDS.states[status.state] ?? status.state;
     const words = ending ? WORDS.best_kept : status.queue_sentence || status.head || "";
-    sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:]\s*/, "")
+    sentence.textContent = words.replace(/^(Training|Finished|Stopped|Starting|Waiting|Failed)[.:;]\s*/, "")
       .replace(/^./, (letter) => letter.toUpperCase());
     hear(live, state.textContent + ". " + sentence.textContent);
     figures(status);
