@@ -2,11 +2,13 @@
 
 import base64
 import io
+from pathlib import Path
 
 import gradio as gr
 import numpy as np
 import pytest
 from conftest import coloured, picture_bytes, seeded, upload
+from gradio.utils import get_upload_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -259,6 +261,20 @@ def test_the_way_it_looks_travels_in_a_link_and_a_part_is_said_to_stay(visit, pa
     tab.wait_for_function("() => document.querySelector('.vd').dataset.look.endsWith(']]')")
     tab.get_by_role("button", name="Copy link").click()
     expect(tab.locator(".vd-copied, .vd-copy, .vd").filter(has_text="stays here").first).to_be_visible()
+
+
+def test_a_picture_that_left_the_server_is_said_and_the_next_one_is_looked_at_as_the_bar_says(visit):
+    tab = visit()
+    upload(tab, "wide.png", picture_bytes(halves(1200, 400)))
+    expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12")
+    for path in Path(get_upload_folder()).rglob("wide.png"):                # an hour later
+        path.unlink()
+    tab.locator(".vm-fits").select_option("pad")
+    expect(tab.locator(".vd-message")).to_contain_text("no longer on the server")
+    tab.wait_for_timeout(1500)
+    upload(tab, "tall.png", picture_bytes(halves(400, 1200)))
+    expect(tab.locator(".vd-seen-text")).to_contain_text("colour of its edge")
+    expect(tab.locator(".vm-fits")).to_have_value("pad")
 
 
 def test_an_answer_that_was_on_its_way_while_something_else_was_chosen_is_asked_for_anew(visit):

@@ -285,6 +285,13 @@ def test_a_look_that_was_cut_short_in_the_middle_is_made_up_before_the_next_step
     assert math.isnan(rest[0].loss) and all(torch.equal(a, b) for a, b in zip(again.model.state_dict().values(), undisturbed.state_dict().values(), strict=True))
 
 
+@pytest.mark.parametrize(("minutes", "clock", "each", "expected"), [
+    (3, "all", 1 / 650, 10_000), (1, "all", 1 / 650, 3900), (1, "all", 1 / 100, 1000), (1, "training", 1 / 100, 10_000), (0, "training", 1 / 100, 10_000), (3, "all", 0.0, 10_000)])
+def test_the_test_takes_a_tenth_of_the_minutes_at_most_but_a_thousand_pictures_at_least(minutes, clock, each, expected):
+    config = TrainConfig(minutes=minutes, steps=0 if minutes else 9, clock=clock)
+    assert train.pictures_tested(10_000, config, each) == expected and train.pictures_tested(7, config, each) == 7
+
+
 def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):
     """The same number of steps everywhere, so the result does not depend on the machine's speed."""
     dataset = data.load(real_data / "cifar10.zip")

@@ -395,6 +395,18 @@ def test_a_cnn_has_a_run_like_a_vit_but_no_checkpoint_file(colour_zip, tmp_path,
     assert folder.frames()[0][0]["subjects"][0]["reads"] is None and folder.config()["network"] == "cnn"
 
 
+def test_where_the_minutes_are_short_fewer_test_pictures_are_looked_at_and_the_file_says_how_many(colour_zip, tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "LEAST_TESTED", 2)
+    monkeypatch.setattr(train, "TEST_SHARE", 1e-9)
+    there = len(data.load_part(colour_zip, "test").split)
+    for clock, expected in (("all", 2), ("training", there)):
+        folder = RunFolder(tmp_path / clock)
+        assert train_command.main(["--data", str(colour_zip), "--minutes", "0.01", "--set", f"clock={clock}", "--set", "dim=12", "--set", "heads=2", "--set", "depth=1",
+                                   "--set", "batch=8", "--set", "evaluations=1", "--threads", "1", "--out", str(folder.path)]) == 0
+        tested = next(record["test"] for record in folder.records()[0] if "test" in record)
+        assert there > 2 and tested["n"] == checkpoint.load(folder.best).provenance["test_pictures"] == expected
+
+
 def test_a_cnn_is_tested_with_its_best_weights_and_not_with_its_last_ones(colour_zip, tmp_path, monkeypatch):
     seen = []
 

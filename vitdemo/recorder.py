@@ -23,7 +23,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16, stage_size, stage_sizes
+from vitdemo.train import State, Step, in_bfloat16, pictures_tested, stage_size, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name
@@ -108,7 +108,7 @@ class Recorder:
         if not speed or not step.progress:
             return None
         budget = self.plan.train
-        test = len(self.parts.test) / len(self.parts.validation) * self.state.latest_look if self.parts.test else 0.0
+        test = self.tested * self.state.latest_look / len(self.parts.validation)
         if budget.minutes and budget.clock == "all":
             return max(test, 60 * budget.minutes - step.seconds - self.state.look_seconds)
         training = 60 * budget.minutes - step.seconds if budget.minutes else step.images / step.progress / speed * self._ahead(step.progress)
@@ -131,11 +131,19 @@ class Recorder:
         except (OSError, RuntimeError) as error:
             raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
 
+    @property
+    def tested(self) -> int:
+        """How many test pictures the run is tested with."""
+        return pictures_tested(len(self.parts.test or ()), self.plan.train, self.state.latest_look / len(self.parts.validation))
+
     def test(self, between: Callable[[], None]) -> float | None:
-        """Look once at the test pictures with the best weights; returns their accuracy, or None where there are none."""
+        """Look once at the test pictures with the best weights, or at as many of them, drawn at random, as there is time for; returns their
+        accuracy, or None where there are none."""
         test, parts = self.parts.test, self.parts
         if test is None:
             return None
+        if self.tested < len(test):
+            test = test[torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[:self.tested].sort().values]
         self.folder.write_status(message="Trained; now counting right answers on the test pictures.", seconds_left=None)
         kept = checkpoint.load(self.folder.best) if self.plan.network == "vit" else None
         model = kept.model if kept else copy.deepcopy(self.state.model)

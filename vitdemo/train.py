@@ -27,6 +27,7 @@ from vitdemo.model import FEW_TOKENS
 from vitdemo.muon import Muon
 
 ALONE = World()
+TEST_SHARE, LEAST_TESTED = 0.1, 1000            # of a run's minutes that the test may take, and the pictures it has all the same
 
 
 class TrainingError(ValueError):
@@ -113,6 +114,14 @@ def rate(progress: float, config: TrainConfig) -> float:
     return {"none": 1.0, "linear": 1 - rest, "cosine": (1 + math.cos(math.pi * rest)) / 2}[config.decay]
 
 
+def pictures_tested(there: int, config: TrainConfig, each: float) -> int:
+    """How many of `there` test pictures a run is tested with, at `each` seconds a picture: all of them, but where the minutes count everything
+    only as many as TEST_SHARE of those hold."""
+    if config.clock == "training" or not config.minutes or not each:
+        return there
+    return min(there, max(LEAST_TESTED, int(TEST_SHARE * 60 * config.minutes / each)))
+
+
 def time_used(state: State, tests: float) -> float:
     """Share of a run's minutes that is used. Where they count everything, what the last look and the test will take is set aside first, as
     much as the latest look took, and `tests` times that; never more than most of the time, so that every run trains."""
@@ -188,7 +197,8 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         nn.init.zeros_(model.head.weight)
 
     def progress() -> float:
-        return min(1.0, state.step / steps_wanted if steps_wanted else time_used(state, tested / len(validation)))
+        tests = pictures_tested(tested, config, state.latest_look / len(validation)) / len(validation)
+        return min(1.0, state.step / steps_wanted if steps_wanted else time_used(state, tests))
 
     def told(loss: float, factor: float, look: bool) -> Step:
         start = clock() if look else 0.0

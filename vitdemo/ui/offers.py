@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected
-from vitdemo.train import batch_size
+from vitdemo.train import batch_size, pictures_tested
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, fitting, order, timed
@@ -158,7 +158,7 @@ def training_seconds(made: Order, found: Measurement) -> float:
     whole = 60 * train.minutes
     if train.clock == "training" or not found.looks:
         return whole
-    looked = (train.evaluations + 1) * pictures * data.held_share(pictures, train.validation) + made.source.tested
+    looked = (train.evaluations + 1) * pictures * data.held_share(pictures, train.validation) + pictures_tested(made.source.tested, train, 1 / found.looks)
     return max(whole / 5, whole - looked / found.looks)
 
 

@@ -54,6 +54,7 @@ function lookThrough() {
 
 // No answer ever came: the network was gone, or the line was full. The bar must not go on naming a model that is not the one that looks.
 function unheard() {
+  clearTimeout(patience);
   const heard = told;
   told = null;
   if (!alike(heard, chosen)) return lookThrough();
@@ -81,6 +82,9 @@ function shownNow() {
 let before = null;
 function answered() {
   if (!root.isConnected) return;
+  const mark = told;
+  if (mark && document.querySelector(".vd").dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
+    setTimeout(() => { if (told === mark) unheard(); }, 1000);
   if (framing.open) framing.renew();
   const shown = shownNow();
   if (!told && framing.open && !shown.part) chosen.part = null;            // another picture: the frame of the last one is not meant
@@ -93,7 +97,7 @@ function answered() {
 async function watchViewer() {
   let view;
   while (!(view = document.querySelector(".vd"))) await pause(100);
-  new MutationObserver(answered).observe(view, { attributes: true, attributeFilter: ["data-key"] });
+  new MutationObserver(answered).observe(view, { attributes: true, attributeFilter: ["data-key", "data-state"] });
 }
 
 function showChosen() {
