@@ -135,6 +135,14 @@ def test_only_what_was_measured_is_promised(timed):
     assert far["expected"] is None and "No run of this length was measured" in far["sentence"]
 
 
+@pytest.mark.parametrize(("speed", "preset"), [(100, "break"), (330, "break"), (650, "hour"), (2000, "hour")])
+def test_a_machine_that_is_slow_is_offered_an_hour_of_the_smaller_model(timed, monkeypatch, speed, preset):
+    monkeypatch.setattr(settings, "training_threads", lambda runs: 2)
+    timed.prints = f'{{"images_per_second": {speed}}}'
+    assert timed.until_timed(minutes=60, data="cifar10")["preset"] == preset
+    assert timed.until_timed(minutes=60, data="cifar10", preset="hour")["preset"] == "hour"        # who asks for it gets it
+
+
 def test_recipes_fit_the_pictures_and_the_time(timed):
     assert (timed.until_timed(minutes=1, data="mnist")["preset"] == "mnist"
             and timed.until_timed(minutes=1, data="cifar10", start="box")["preset"] == "tune")

@@ -176,7 +176,8 @@ def _decode(content: bytes, max_pixels: int, enough: int) -> Picture:
         notes.append("The picture moves: its first frame was used." if first == "frame" else f"The first {first} was used.")
     covered = image.tile[0].extents if kind == "GIF" and image.tile else None              # a frame may be smaller than its picture
     image.load()
-    _refuse_size(*image.size, max_pixels)                                   # an HEIC says only now how large it is
+    if image.width * image.height > max_pixels:                             # an HEIC says only now how large it is; a reduced JPEG was larger
+        _refuse_size(max(width, image.width), max(height, image.height), max_pixels)
     if covered and covered != (0, 0, *image.size):
         image = _surrounded(image, covered)
     return _finish(image, kind, notes)

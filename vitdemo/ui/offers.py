@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from vitdemo import data, words
 from vitdemo.child import environment
-from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected
+from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected, learned
 from vitdemo.train import batch_size, pictures_tested
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
@@ -54,9 +54,11 @@ class Offers:
         """What so many minutes would come to, or {"measuring": true} while that is found out."""
         most = self._reach.owner.max_minutes
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
-        preset = suggested(request, minutes, self._reach.threads)
-        made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
-        found, busy = self.pace(made), self._reach.scheduler.busy()
+        preset, busy = suggested(request, minutes, self._reach.threads), self._reach.scheduler.busy()
+        made, found = self._timed(request, preset, minutes)
+        if request.get("preset") is None and found and found.here and falls_short(made, found):
+            preset = LADDER[-2][0]
+            made, found = self._timed(request, preset, minutes)
         by_clock = {name: value for name, value in timed(minutes, made.source.pictures).items() if name != "clock"}
         if found is None:
             return {"measuring": True, "preset": preset, "busy": busy, "by_clock": by_clock, "sentence": words.MEASURING}
@@ -66,6 +68,10 @@ class Offers:
         return {"preset": preset, "minutes": minutes, "by_clock": by_clock, "images_per_second": pace or None, "images": images,
                 "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
                 "sentence": said(made, found, training, likely, busy)}
+
+    def _timed(self, request: Request, preset: str, minutes: float) -> tuple[Order, Measurement | None]:
+        made = order({**request, "preset": preset, "minutes": minutes, "epochs": None, "steps": None}, self._reach)
+        return made, self.pace(made)
 
     def pace(self, made: Order, *, old: bool = False) -> Measurement | None:
         """How fast an order is here; None while that is timed, which begins now if nothing else is. While a run is going on, what was timed
@@ -137,6 +143,15 @@ def suggested(request: Request, minutes: float, threads: int) -> str:
         return fields.choice(request, "preset", tuple(PRESETS))
     rungs = LADDER if threads >= FAST else LADDER[:-1]
     return fitting(request) or next((name for name, most in rungs if minutes <= most), rungs[-1][0])
+
+
+def falls_short(made: Order, found: Measurement) -> bool:
+    """Whether an order is the last recipe of LADDER on a machine too slow for its larger model, where the one before it comes further."""
+    if made.plan.preset != LADDER[-1][0]:
+        return False
+    images = training_seconds(made, found) * found.speed
+    likely, before = expected(images, made.plan.preset), learned(LADDER[-2][0])[-1]
+    return images < learned(made.plan.preset)[-1].images and (likely is None or likely.accuracy <= before.accuracy)
 
 
 def key_of(made: Order) -> str:

@@ -42,7 +42,7 @@ class Questions:
     def __init__(self, results: Results, box: Loaded):
         self._results = results
         self._box = box
-        self._quick = Slots(working=4, waiting=4, patience=10)
+        self._quick = threading.BoundedSemaphore(4)
         self._slots = Slots(working=2, waiting=4, patience=10)
         self._heavy = Slots(working=1, waiting=2, patience=10, of_one=2)    # for what takes seconds; with the others half of the page's threads
         self._short = {"token": self._token, "rollout": self._rollout, "facts": self._facts, "similarity": self._similarity,
@@ -75,7 +75,7 @@ class Questions:
             return self._in_slices[question](kept, request)
         whose = None if kept.stays else kept.turn                           # what is on the page from the start is everybody's
         if question in self._short:
-            with self._quick.one(threading.Lock(), whose=whose):
+            with self._quick:
                 return self._short[question](kept, request)
         with (self._heavy if question == "take" else self._slots).one(kept.turn, whose=whose):
             return self._long[question](kept, request)

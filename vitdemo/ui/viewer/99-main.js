@@ -25,7 +25,7 @@ async function show(value) {
   if (root.dataset.shape !== shape) Object.assign(view, { layer: result.layers - 1, head: "mean", token: result.first, direction: "reads" });
   root.dataset.shape = shape;
   const namesake = (k) => before ? classIndex(result, className(before, k), k) : -1;        // another model numbers its classes otherwise
-  if (view.second !== null) view.second = namesake(view.second) >= 0 ? namesake(view.second) : null;
+  if (before && view.second !== null) view.second = namesake(view.second) >= 0 ? namesake(view.second) : null;
   const kept = BY_CLASS.includes(view.kind) ? namesake(view.klass) : -1;
   view.klass = kept >= 0 ? kept : result.leading[0] ?? 0;
   $("message").textContent = "";
