@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 _SCRATCH = tempfile.TemporaryDirectory(prefix="vitdemo-tests-")
@@ -136,6 +137,12 @@ def photo(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("photo") / "photo.jpg"
     Image.fromarray(pixels).save(path, quality=92)
     return path
+
+
+def pretend(monkeypatch, module: ModuleType, known: str, /, **facts) -> None:
+    """Have `module`, and no other, find `facts` in the module that it knows under that name. Changed for all, they would meet the threads of a running
+    page: its event loop waits by the clock, and goes on waiting until a made-up time after the test."""
+    monkeypatch.setattr(module, known, SimpleNamespace(**{**vars(getattr(module, known)), **facts}))
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """Files that are replaced whole or not at all."""
 
-import os
-
 import pytest
+from conftest import pretend
 
 from vitdemo import atomic
 
@@ -38,5 +37,5 @@ def test_a_file_that_another_process_holds_for_an_instant_is_tried_again_on_wind
     with pytest.raises(PermissionError):
         atomic.patiently(held_twice)
     tries.clear()
-    monkeypatch.setattr(os, "name", "nt")
+    pretend(monkeypatch, atomic, "os", name="nt")
     assert atomic.patiently(held_twice) == "done" and len(tries) == 3

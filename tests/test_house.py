@@ -95,6 +95,11 @@ def test_no_file_holds_a_machines_path_and_none_is_named_utils():
         assert "/work/" not in path.read_text(encoding="utf-8"), path.name
 
 
+def test_no_test_changes_the_clock_or_the_system_that_a_running_page_goes_by():
+    for path in Path(__file__).parent.glob("*.py"):
+        assert not re.search(r"setattr\((\w+\.)*(time, |os, \"name\")", path.read_text(encoding="utf-8")), f"{path.name}: `pretend` changes it for one module"
+
+
 def test_the_top_level_holds_only_what_it_should():
     import subprocess
 

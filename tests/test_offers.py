@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import pretend
 from lab_visitor import UNKNOWN, Visitor
 
 from vitdemo import settings, words
@@ -88,7 +89,7 @@ def test_a_pace_is_timed_again_after_a_while_but_not_beside_a_run(timed, monkeyp
     timed.until_timed(minutes=3, data="cifar10")
     made = order({"preset": "class", "data": "cifar10", "minutes": 3}, timed.reach)
     later = time.monotonic() + offers.LASTS + 1
-    monkeypatch.setattr(offers.time, "monotonic", lambda: later)
+    pretend(monkeypatch, offers, "time", monotonic=lambda: later)
     assert timed.offers.pace(made, old=True).speed == 500.0 and timed.starts == 1
     monkeypatch.setattr(timed.visitor.scheduler, "busy", lambda: True)
     assert timed.offers.pace(made).speed == 500.0 and timed.starts == 1
@@ -99,7 +100,7 @@ def test_a_pace_is_timed_again_after_a_while_but_not_beside_a_run(timed, monkeyp
     while (found := timed.offers.pace(made)) is None and time.perf_counter() < deadline:
         time.sleep(0.02)
     assert found.speed == 800.0 and timed.starts == 2
-    monkeypatch.setattr(offers.time, "monotonic", lambda: later + offers.LASTS + 1)
+    pretend(monkeypatch, offers, "time", monotonic=lambda: later + offers.LASTS + 1)
     timed.prints = "nothing"
     assert timed.offers.pace(made) is None
     deadline = time.perf_counter() + 20

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from conftest import pretend
 from PIL import Image
 
 from vitdemo.explain import explain
@@ -74,9 +75,9 @@ def test_what_nobody_asks_about_is_let_go_within_the_hour_that_the_page_promises
     kept, now = Results(), time.monotonic()
     forever, old, asked = kept.keep(result, stays=True), kept.keep(result), kept.keep(result)
     before = kept.bytes
-    monkeypatch.setattr(results.time, "monotonic", lambda: now + results.LASTS / 2)
+    pretend(monkeypatch, results, "time", monotonic=lambda: now + results.LASTS / 2)
     kept.get(asked)
-    monkeypatch.setattr(results.time, "monotonic", lambda: now + results.LASTS + 10)
+    pretend(monkeypatch, results, "time", monotonic=lambda: now + results.LASTS + 10)
     kept.tidy()
     assert len(kept) == 2 and kept.get(forever) and kept.get(asked) and kept.bytes < before
     with pytest.raises(Gone, match="upload the picture again"):
