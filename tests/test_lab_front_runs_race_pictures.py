@@ -213,12 +213,17 @@ def test_a_race_says_its_time_first_hides_every_number_until_the_vote_and_surviv
     assert tab.complaints == []
 
 
-def test_a_race_can_be_shown_without_voting_and_one_whose_runs_are_gone_gives_way_to_another(lab, server, tiny):
-    race = {"id": "f" * 32, "kind": "patch", "seed": 0}
+def raced(server, tiny, name):
+    """The runs of a race that is over, and the race as a browser keeps it before the vote."""
+    race = {"id": name * 32, "kind": "patch", "seed": 0}
     runs = [made(server, tiny, side, 0.5, race={**race, "side": side}) for side in "ab"]
-    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1,
-            "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
-            "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
+    return runs, {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1,
+                  "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
+                  "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
+
+
+def test_a_race_can_be_shown_without_voting_and_one_whose_runs_are_gone_gives_way_to_another(lab, server, tiny):
+    runs, kept = raced(server, tiny, "f")
     tab = lab(race=kept)
     tab.get_by_role("button", name="Show without voting").click()
     expect(tab.locator(".vl-race")).to_contain_text("You looked without voting")
@@ -230,11 +235,7 @@ def test_a_race_can_be_shown_without_voting_and_one_whose_runs_are_gone_gives_wa
 
 
 def test_a_race_that_one_tab_began_is_sealed_in_the_other_and_opened_by_its_vote(lab, server, tiny):
-    race = {"id": "e" * 32, "kind": "patch", "seed": 0}
-    runs = [made(server, tiny, side, 0.5, race={**race, "side": side}) for side in "ab"]
-    kept = {"race": race["id"], "kind": "patch", "question": "Which?", "a": "one", "b": "other", "budget": "seconds", "minutes": 1,
-            "seeds": 1, "data": "cifar10", "vote": None, "looked": False,
-            "runs": [{"run": run, "side": side, "seed": 0} for run, side in zip(runs, "ab", strict=True)]}
+    runs, kept = raced(server, tiny, "e")
     one = lab(runs)
     other = one.context.new_page()
     other.goto(server[0])

@@ -243,43 +243,37 @@ def test_a_small_cnn_learns_three_colours():
     assert steps[-1].accuracy > 0.8
 
 
-def test_a_look_can_be_cut_short_and_a_resumed_run_makes_it_up():
-    class Enough(Exception):
-        pass
+class Enough(Exception):
+    pass
 
+
+def cut_short(config: TrainConfig) -> tuple[train.State, train.State]:
+    """The state of a run that ended in the look after step 6, and that of one which goes on from its file."""
     def ask():
         if state.step == 6:
             raise Enough
 
-    config = TrainConfig(steps=6, batch=16, evaluations=2)
-    model = fresh()
-    state = train.State(model, config)
+    state = train.State(fresh(), config)
     with pytest.raises(Enough):
-        run(config, model, state=state, between=ask)
-    assert state.step == 6 and state.looks == 1 and not state.complete
+        run(config, state.model, state=state, between=ask)
     again = train.State(fresh(), config)
     again.load_state_dict(state.state_dict())
+    return state, again
+
+
+def test_a_look_can_be_cut_short_and_a_resumed_run_makes_it_up():
+    config = TrainConfig(steps=6, batch=16, evaluations=2)
+    state, again = cut_short(config)
+    assert state.step == 6 and state.looks == 1 and not state.complete
     rest = run(config, again.model, state=again)
     assert [(s.step, s.accuracy is not None) for s in rest] == [(6, True)] and again.complete and run(config, again.model, state=again) == []
 
 
 def test_a_look_that_was_cut_short_in_the_middle_is_made_up_before_the_next_step():
-    class Enough(Exception):
-        pass
-
-    def ask():
-        if state.step == 6:
-            raise Enough
-
     config = TrainConfig(steps=12, batch=16, evaluations=2)
     whole = run(config, (undisturbed := fresh()))
-    model = fresh()
-    state = train.State(model, config)
-    with pytest.raises(Enough):
-        run(config, model, state=state, between=ask)
+    state, again = cut_short(config)
     assert (state.step, state.looks, state.owed) == (6, 0, True)
-    again = train.State(fresh(), config)
-    again.load_state_dict(state.state_dict())
     rest = run(config, again.model, state=again)
     assert [(s.step, s.accuracy) for s in rest if s.accuracy is not None] == [(s.step, s.accuracy) for s in whole if s.accuracy is not None and s.step]
     assert math.isnan(rest[0].loss) and all(torch.equal(a, b) for a, b in zip(again.model.state_dict().values(), undisturbed.state_dict().values(), strict=True))

@@ -176,20 +176,21 @@ def _decode(content: bytes, max_pixels: int, enough: int) -> Picture:
         notes.append("The picture moves: its first frame was used." if first == "frame" else f"The first {first} was used.")
     covered = image.tile[0].extents if kind == "GIF" and image.tile else None              # a frame may be smaller than its picture
     image.load()
-    if image.width * image.height > max_pixels:                             # an HEIC says only now how large it is; a reduced JPEG was larger
-        _refuse_size(max(width, image.width), max(height, image.height), max_pixels)
+    _refuse_size(*image.size, max_pixels, named=(max(width, image.width), max(height, image.height)))     # an HEIC says only now how large it is
     if covered and covered != (0, 0, *image.size):
         image = _surrounded(image, covered)
     return _finish(image, kind, notes)
 
 
-def _refuse_size(width: int, height: int, most: int) -> None:
+def _refuse_size(width: int, height: int, most: int, named: tuple[int, int] | None = None) -> None:
+    """Raises PictureError for a size that cannot be read; `named` is what the sentence says it was, where it was reduced meanwhile."""
+    wide, high = named or (width, height)
     if width < 1 or height < 1:
-        raise PictureError(f"the picture has no pixels ({width} x {height}): save or download it again")
+        raise PictureError(f"the picture has no pixels ({wide} x {high}): save or download it again")
     if width * height > most:
-        raise PictureError(f"the picture has {width} x {height} pixels; at most {most / 1e6:g} megapixels can be opened: make it smaller")
+        raise PictureError(f"the picture has {wide} x {high} pixels; at most {most / 1e6:g} megapixels can be opened: make it smaller")
     if max(width, height) > THINNEST * min(width, height):
-        raise PictureError(f"the picture of {width} x {height} pixels is too thin: use one at most {THINNEST} times as long as wide")
+        raise PictureError(f"the picture of {wide} x {high} pixels is too thin: use one at most {THINNEST} times as long as wide")
 
 
 def _finish(image: Image.Image, kind: str, notes: list[str]) -> Picture:

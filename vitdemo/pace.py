@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         named = {name: value for name, value in named.items() if value is not None}
         wanted = plan(**named, changes=dict(map(setting, args.set)))
         with distributed.joined() as world:
-            found = measure(wanted, threads=args.threads or max(1, settings.cores() // world.here), seconds=args.seconds, world=world)
+            found = measure(wanted, threads=args.threads or settings.shared_threads(world.here), seconds=args.seconds, world=world)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         print(str(error) or type(error).__name__, file=sys.stderr)
         return 1

@@ -123,10 +123,15 @@ def user_cache(env: dict[str, str]) -> Path:
 
 
 def cores(root: Path = Path("/")) -> int:
-    """CPU cores this process may use: its affinity, cut by the quotas of its container and of the groups that holds (cgroup v2 or v1), of
+    """CPU cores this process may use: its affinity, cut by the quotas of its container and of the groups around it (cgroup v2 or v1), of
     which a part of a core counts for nothing, since threads beyond a quota wait for one another. At least 1. `root` holds proc and sys."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([count, *map(int, _quotas(root))]))
+
+
+def shared_threads(processes: int) -> int:
+    """Threads for each of `processes` that train as one on this host, where nobody else is to be answered."""
+    return max(1, cores() // processes)
 
 
 def training_threads(runs: int = 1) -> int:

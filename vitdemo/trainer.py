@@ -28,7 +28,7 @@ class Stopped(Exception):
 def carry_out(folder: runs.RunFolder, wanted: Plan, *, resume: bool = False, quiet: bool = False, world: World = ALONE) -> Path:
     """Train as planned, writing into `folder`, and return the path of the best checkpoint (of a network that has none, of what a resume
     needs). Of several processes only the first one writes. Raises ValueError subclasses, and Stopped before training has begun."""
-    torch.set_num_threads(wanted.train.threads or max(1, settings.cores() // world.here))
+    torch.set_num_threads(wanted.train.threads or settings.shared_threads(world.here))
     with _beating(folder) if world.rank == 0 else contextlib.nullcontext(), _enough_memory(wanted):
         return _carry_out(folder, wanted, resume=resume, quiet=quiet, world=world)
 

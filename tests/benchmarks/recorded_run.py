@@ -24,7 +24,8 @@ from vitdemo.ui import desk, models, orders
 
 def recorded(data: str, minutes: float, threads: int, home: Path) -> RunFolder:
     """The folder of a run that was carried out in `home`."""
-    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run", changes={"threads": threads, **orders.timed(minutes, orders.MANY)})
+    wanted = plan(preset="class", data=data, minutes=minutes, title="the recorded run",
+                  changes={"threads": threads, "clock": "all", **orders.by_clock(minutes, orders.MANY)})
     folder = RunFolder(home / "run").create(wanted.to_json())
     folder.film.mkdir()
     for i, name in enumerate(desk.STARS):

@@ -16,7 +16,7 @@ from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected, lea
 from vitdemo.train import batch_size, pictures_tested
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
-from vitdemo.ui.orders import Order, fitting, order, timed
+from vitdemo.ui.orders import Order, by_clock, fitting, order
 from vitdemo.ui.reach import Reach
 
 KEPT = 64                                       # paces that are remembered
@@ -59,13 +59,13 @@ class Offers:
         if request.get("preset") is None and found and found.here and falls_short(made, found):
             preset = LADDER[-2][0]
             made, found = self._timed(request, preset, minutes)
-        by_clock = {name: value for name, value in timed(minutes, made.source.pictures).items() if name != "clock"}
+        clocked = by_clock(minutes, made.source.pictures)
         if found is None:
-            return {"measuring": True, "preset": preset, "busy": busy, "by_clock": by_clock, "sentence": words.MEASURING}
+            return {"measuring": True, "preset": preset, "busy": busy, "by_clock": clocked, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
         likely = expected(images, preset) if images and found.here and usual(made) else None
-        return {"preset": preset, "minutes": minutes, "by_clock": by_clock, "images_per_second": pace or None, "images": images,
+        return {"preset": preset, "minutes": minutes, "by_clock": clocked, "images_per_second": pace or None, "images": images,
                 "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
                 "sentence": said(made, found, training, likely, busy)}
 

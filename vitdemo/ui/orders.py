@@ -36,7 +36,7 @@ def order(request: Request, reach: Reach) -> Order:
     changes = {"threads": reach.threads, **chosen(request)}
     amount = budget(request, owner, preset)
     if amount.get("minutes"):
-        changes = {**timed(amount["minutes"], source.pictures), **changes, "clock": "all"}
+        changes = {**by_clock(amount["minutes"], source.pictures), **changes, "clock": "all"}
     changes["freeze"] = fields.flag(request, "freeze", default=changes.get("freeze", False))
     # a start brings its own shape
     model = None if start else fields.choice(request, "model", tuple(SIZES), default=PRESETS[preset].size)
@@ -59,12 +59,12 @@ def order(request: Request, reach: Reach) -> Order:
     return Order(made, source, start, vit, parameters)
 
 
-def timed(minutes: float, pictures: int) -> dict[str, Any]:
-    """What a run of so many minutes by the page's clock changes of its recipe: who has three minutes has no five, and must not lose them to
-    looks, which of few pictures take no time."""
+def by_clock(minutes: float, pictures: int) -> dict[str, Any]:
+    """What a run of so many minutes by the page's clock, "all", changes of its recipe besides: who has three minutes has no five, and must
+    not lose them to looks, which of few pictures take no time."""
     if pictures < MANY:
-        return {"clock": "all"}
-    return {"clock": "all", "evaluations": looks(minutes), **({"validation": QUICK_LOOK} if minutes <= HURRY else {})}
+        return {}
+    return {"evaluations": looks(minutes), **({"validation": QUICK_LOOK} if minutes <= HURRY else {})}
 
 
 def fitting(request: Request) -> str | None:

@@ -78,8 +78,7 @@ class Kept:
 
 class Results:
     """Keeps the explanations used last, up to `limit_bytes` of tensors and pixels and up to `most` of them, none for longer than LASTS after
-    its last question. Models are shared and do not
-    count; those of `stock` are not held, any other (the one in the box) is. Thread-safe."""
+    its last question. Models are shared and do not count; those of `stock` are not held, any other (the one in the box) is. Thread-safe."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, stock: Stock | None = None, most: int = MOST):
         self.stock = Stock(limit_bytes) if stock is None else stock

@@ -47,7 +47,15 @@ async function ask(request) {
 // Text that people may be reading, or hearing: left alone where it says that already.
 const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
+const AGAIN = 5000;                                                      // ms until what was refused, or said of a busy moment, is asked again
 const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds));
+
+// What is said of a moment is asked again after a while, once it is in sight: a server that was away, another run that went on. Gives
+// whether it is still `wanted` then.
+async function later(wanted) {
+  do await pause(AGAIN); while (wanted() && root.isConnected && (document.hidden || !root.offsetParent));
+  return wanted() && root.isConnected;
+}
 
 // What stands before and after one of a phrase's values, for which a node is put in.
 const around = (words, name, values) => phrase(words, { ...values, [name]: "\n" }).split("\n");

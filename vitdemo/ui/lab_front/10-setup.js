@@ -2,7 +2,6 @@
 // which the part after this one fills; `null` stands for what the server proposes.
 const form = { unit: "minutes", amount: 3, data: null, preset: null, model: null, start: "", freeze: false, title: "", film: [],
   changes: {}, startTitle: "" };
-const AGAIN = 5000;                                                      // ms until what was refused, or said of a busy moment, is asked again
 // the server's last proposal; `fill`, `change`, `wish` for the other part
 const setup = { offer: null };
 
@@ -103,27 +102,21 @@ const setup = { offer: null };
     return answer;
   }
 
-  // What is said of a moment is asked again while the form is in sight: a server that was away, another run that went on.
-  async function later(turn) {
-    const there = () => turn === asked && root.isConnected && !$("setup").hidden;
-    do await pause(AGAIN); while (there() && (document.hidden || !root.offsetParent));
-    if (there()) propose(true);
-  }
-
   async function propose(again = false) {
-    const turn = ++asked;
+    const turn = ++asked, wanted = () => turn === asked && !$("setup").hidden;
+    const retry = async () => { if (await later(wanted)) propose(true); };
     setup.fill();
     if (form.unit !== "minutes") { setup.offer = null; offer.textContent = ""; return; }
-    for (let first = true; turn === asked && root.isConnected && !$("setup").hidden; first = false) {
+    for (let first = true; wanted() && root.isConnected; first = false) {
       let answer;
-      try { answer = await suggest(); } catch (failure) { 
+      try { answer = await suggest(); } catch (failure) {
         if (turn !== asked) return;
         write(offer, failure.message);
-        if (!failure.answer || failure.answer.busy) later(turn);
+        if (!failure.answer || failure.answer.busy) retry();
         return;
       }
       if (turn !== asked) return;
-      if (!answer.measuring) { write(offer, answer.sentence); if (answer.busy) later(turn); return; }
+      if (!answer.measuring) { write(offer, answer.sentence); if (answer.busy) retry(); return; }
       if (first && !again) write(offer, WORDS.timing_computer);
       await pause(700);
     }

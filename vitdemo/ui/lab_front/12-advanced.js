@@ -197,11 +197,10 @@
   }
 
   async function check() {
-    const turn = ++asked, wanted = JSON.stringify(setup.wish());
+    const turn = ++asked, wish = setup.wish(), wanted = JSON.stringify(wish);
     if (wanted === checked) return;
-    const { preset, ...wish } = setup.wish();
     try {
-      const { sentence, flatters } = await ask({ question: "check", preset, ...wish });
+      const { sentence, flatters } = await ask({ question: "check", ...wish });
       if (turn === asked) {
         checked = wanted;
         verdict.className = "vl-checked";

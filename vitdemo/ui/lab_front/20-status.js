@@ -84,7 +84,8 @@
     const newest = lab.rows.at(-1);
     const pace = status.over ? newest?.seconds && newest.images / newest.seconds : status.state === "running" && status.images_per_second;
     show(speed, pace ? Math.round(pace).toLocaleString("en") : null, WORDS.images_a_second);
-    show(epoch, status.epoch || lab.rows.at(-1)?.epoch ? (status.epoch || lab.rows.at(-1).epoch).toFixed(1) : null, WORDS.passes_made);
+    const passes = status.epoch || newest?.epoch;
+    show(epoch, passes ? passes.toFixed(1) : null, WORDS.passes_made);
   }
 
   function fill() {

@@ -2,13 +2,11 @@
 let openRace;                                                            // shows the form, or the race that is going: set in 66
 const race = (() => {
   // { race, kind, question, a, b, minutes, seeds, data, seconds, runs: [{ run, side, seed }], vote, looked }
-  let now = null;
-  const read = (text) => { const known = JSON.parse(text ?? "null"); return Array.isArray(known?.runs) ? known : null; };
-  try { now = read(localStorage.getItem(OWN_RACE)); } catch { /* then a race lasts as long as the page */ }
+  let now = mine.race();                                                 // where nothing can be kept it lasts as long as the page
   // what another tab began, voted or ended
   window.addEventListener("storage", (event) => {
     if (event.key !== OWN_RACE || !root.isConnected) return;
-    try { now = read(event.newValue); } catch { return; }
+    now = mine.race();
     mine.tell();
     openRace();
   });
@@ -16,10 +14,10 @@ const race = (() => {
     now: () => now,
     keep(next) {
       now = next;
-      try { if (next) localStorage.setItem(OWN_RACE, JSON.stringify(next)); else localStorage.removeItem(OWN_RACE); } catch { /* see above */ }
+      try { if (next) localStorage.setItem(OWN_RACE, JSON.stringify(next)); else localStorage.removeItem(OWN_RACE); } catch { /* see `now` */ }
       mine.tell();                                                       // what is hidden changes with the vote
     },
-    hidden: () => Boolean(now && !now.vote && !now.looked),
+    hidden: () => mine.unvoted(now),
   };
 })();
 
@@ -89,16 +87,10 @@ on("run", (id) => {
         if (mine_ !== turn) return;
         write(total, failure.message);
         total.className = "vl-total vl-trouble";
-        if (!failure.answer || failure.answer.busy || failure.answer.again) later(mine_);       // "when that is over"
+        if (failure.answer && !failure.answer.busy && !failure.answer.again) return;
+        if (await later(() => mine_ === turn && box.open && !form.hidden)) price();             // "when that is over"
       }
     }, 200);
-  }
-
-  function later(mine_) {
-    timer = setTimeout(() => {
-      if (mine_ !== turn || !root.isConnected || !box.open || form.hidden) return;
-      if (document.hidden || !root.offsetParent) later(mine_); else price();
-    }, AGAIN);
   }
 
   async function start() {

@@ -54,20 +54,20 @@ function lookThrough() {
 
 // No answer ever came: the network was gone, or the line was full. The bar must not go on naming a model that is not the one that looks.
 function unheard() {
-  clearTimeout(patience);
-  const heard = told;
-  told = null;
-  if (!alike(heard, chosen)) return lookThrough();
+  if (!seen()) return;
   const { key, ...shown } = shownNow();
   if (!key || alike(shown, chosen)) return;
   tell(WORDS.server_silent, { failed: true, doing: [button(WORDS.try_again, () => { tell(""); lookThrough(); }), button(WORDS.close, () => follow(shown))] });
 }
 
+// That choice is done with. Gives whether it still stands: whatever was chosen meanwhile is told now.
 function seen() {
   clearTimeout(patience);
   const heard = told;
   told = null;
-  if (!alike(heard, chosen)) lookThrough();
+  const stands = alike(heard, chosen);
+  if (!stands) lookThrough();
+  return stands;
 }
 
 const alike = (one, two) => Object.keys(chosen).every((name) => JSON.stringify(one[name]) === JSON.stringify(two[name]));
@@ -86,12 +86,11 @@ function answered() {
   if (mark && document.querySelector(".vd").dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
     setTimeout(() => { if (told === mark) unheard(); }, 1000);
   if (framing.open) framing.renew();
-  const shown = shownNow();
+  const { key, ...shown } = shownNow();
   if (!told && framing.open && !shown.part) chosen.part = null;            // another picture: the frame of the last one is not meant
-  if (told || !shown.key || alike(shown, chosen)) return;
+  if (told || !key || alike(shown, chosen)) return;
   if (before && alike(shown, before)) return lookThrough();
-  const { key, ...look } = shown;
-  if (begun && !waiting && look.model && look.model !== chosen.model) follow(look);          // the bar names what looks
+  if (begun && !waiting && shown.model && shown.model !== chosen.model) follow(shown);       // the bar names what looks
 }
 
 async function watchViewer() {

@@ -10,12 +10,18 @@ const mine = {
   },
   add(id) { mine.keep([id, ...mine.list().filter((known) => known !== id)].slice(0, MOST_RUNS)); },
   remove(id) { mine.keep(mine.list().filter((known) => known !== id)); },
-  // Those of a race on which nobody voted yet: nothing of the page may show how good they are.
-  sealed() {
+  // The race of this browser, null where there is none.
+  race() {
     try {
-      const race = JSON.parse(localStorage.getItem(OWN_RACE) ?? "null");
-      return race && !race.vote && !race.looked ? race.runs.map(({ run }) => run) : [];
-    } catch { return []; }
+      const known = JSON.parse(localStorage.getItem(OWN_RACE) ?? "null");
+      return Array.isArray(known?.runs) ? known : null;
+    } catch { return null; }
+  },
+  unvoted: (race) => Boolean(race && !race.vote && !race.looked),
+  // The runs of a race on which nobody voted yet: nothing of the page may show how good they are.
+  sealed() {
+    const race = mine.race();
+    return mine.unvoted(race) ? race.runs.map(({ run }) => run) : [];
   },
   // A secret of this browser's, which the server never shows; empty where storage is forbidden.
   secret() {
