@@ -8,8 +8,8 @@ from torch import Tensor
 
 
 class Muon(torch.optim.Muon):
-    """`torch.optim.Muon` (Jordan et al. 2024), to the bit, but all matrices of one shape go through the Newton-Schulz iteration together:
-    a Vision Transformer's blocks are alike, and a small matrix alone costs more in calls than in arithmetic."""
+    """`torch.optim.Muon` (Jordan et al. 2024), but all matrices of one shape go through the Newton-Schulz iteration together, as a Vision
+    Transformer's blocks are alike and a small matrix alone costs more in calls than in arithmetic; and in float32, see `orthogonal`."""
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
@@ -36,12 +36,21 @@ class Muon(torch.optim.Muon):
 
 
 def orthogonal(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Near each of `matrices` (N, rows, cols), rows <= cols, the one with the same directions, all of about the same length: the quintic
-    Newton-Schulz iteration of Muon, in bfloat16."""
+    """Near each of `matrices` (N, rows, cols), rows <= cols, the one with the same directions, all of about the same length: Muon's quintic
+    Newton-Schulz iteration X <- (a + b A + c A²) X with A = X Xᵀ.
+
+    All these factors are polynomials of the first A, so they commute, the next A is factor A factor, and the wide X is met only at the
+    beginning and the end. Errors of bfloat16 would grow on that way; and processors without instructions for it, which are most, took four
+    times as long for the iteration as it stands, and in float32 too this way takes six tenths.
+    """
     a, b, c = coefficients
-    X = matrices.bfloat16()
-    X = X / torch.stack([one.norm() for one in X])[:, None, None].clamp(min=eps)
-    for _ in range(steps):
-        A = X @ X.mT
-        X = torch.baddbmm(X, torch.baddbmm(A, A, A, beta=b, alpha=c), X, beta=a)
-    return X
+    X = matrices.float()
+    X = X / torch.linalg.matrix_norm(X, keepdim=True).clamp(min=eps)
+    A, product = X @ X.mT, None                                             # (N, rows, rows)
+    for left in reversed(range(steps)):
+        factor = torch.baddbmm(A, A, A, beta=b, alpha=c)
+        factor.diagonal(dim1=1, dim2=2).add_(a)
+        product = factor if product is None else factor @ product
+        if left:
+            A = factor @ A @ factor
+    return X if product is None else product @ X

@@ -100,7 +100,7 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
                   for group in groups for own in (False, True)]
     if config.optimizer == "adam":
         return [torch.optim.Adam(groups, lr=config.lr)]
-    rest = torch.optim.AdamW(groups, lr=config.lr)
+    rest = torch.optim.AdamW(groups, lr=config.lr, fused=True)
     if not matrices:
         return [rest]
     return [Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original"), rest]
