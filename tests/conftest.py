@@ -224,6 +224,14 @@ def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> Non
     tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": kind, "buffer": content})
 
 
+def answered(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
+    """Upload a picture and wait for its own answer: in words the one before may be the same."""
+    before = tab.locator(".vd").get_attribute("data-key")
+    upload(tab, name, content, kind)
+    tab.wait_for_function("""before => { const { key, state } = document.querySelector('.vd').dataset;
+        return key && key !== before && state === 'shown'; }""", arg=before)
+
+
 def drawn(tab: Page, selector: str = ".vd-main") -> str:
     """A canvas as text: two are equal when every pixel is."""
     return tab.locator(selector).first.evaluate("canvas => canvas.toDataURL()")

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
+from conftest import answered, cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
 from playwright.sync_api import expect
 
 from vitdemo import checkpoint, words
@@ -62,8 +62,7 @@ def test_a_bad_file_clears_the_answer_and_says_one_sentence_and_the_next_good_on
 
 def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_large_is_refused_in_words(visit, photo):
     tab = visit()
-    upload(tab, "photo_without_suffix", photo.read_bytes(), kind="")
-    expect(tab.locator(".vd-body")).to_be_visible()
+    answered(tab, "photo_without_suffix", photo.read_bytes(), kind="")
     expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12 pixels")
     tab.get_by_role("button", name=re.compile("clear|remove", re.I)).first.click()
     tab.locator("#vd-picture input[type=file]").evaluate("""field => {                      // made there: to send so much to the browser takes long
@@ -92,8 +91,7 @@ def test_a_pasted_picture_is_analysed(visit):
 @pytest.mark.parametrize("size", [(500, 4000), (4000, 500)])
 def test_a_very_long_picture_stays_on_one_screen(visit, size):
     tab = visit(width=1024)
-    upload(tab, "long.png", picture_bytes(coloured("red", 1, size)))
-    tab.wait_for_function("document.querySelector('.vd-main').clientHeight !== 0")
+    answered(tab, "long.png", picture_bytes(coloured("red", 1, size)))
     box = tab.locator(".vd-main").bounding_box()
     assert 60 < box["height"] <= 620 and 100 < box["width"] <= 720
 
