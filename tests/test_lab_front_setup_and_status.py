@@ -23,7 +23,7 @@ HELLO = {
     "presets": [{"name": "class", "about": "three minutes", "source": "made here", "reported": None, "minutes": 3, "epochs": None,
                  "data": "cifar10", "size": "micro",
                  "start": "", "note": "",
-                 "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511}]},
+                 "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511, "machine": "an AMD EPYC"}]},
                 {"name": "mnist", "about": "digits", "source": "a tutorial", "reported": 0.83, "minutes": None, "epochs": 5,
                  "data": "mnist", "size": "micro",
                  "start": "", "note": "", "measured": []},
@@ -312,7 +312,7 @@ def test_a_recipe_tells_reported_from_measured_and_brings_its_pictures_and_lengt
     tab = lab()
     tab.locator(".vl-setup summary").first.click()
     expect(tab.locator(".vl-recipe").nth(1)).to_contain_text(
-        "62% of test pictures right after 3:00 with 1 thread, 511 images/s (mean of 2 runs)")
+        "62% of test pictures right after 3:00 with 1 thread, 511 images/s (mean of 2 runs, an AMD EPYC)")
     digits = tab.locator(".vl-recipe").filter(has_text="mnist")
     expect(digits).to_contain_text("Reported83% of test pictures right (by the source, not by us)")
     digits.get_by_role("radio").check()

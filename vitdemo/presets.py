@@ -40,18 +40,19 @@ SIZES: dict[str, Size] = {
 }
 
 
+MEASURED_ON = "two virtual cores"
+EPYC, XEON = "an AMD EPYC", "an Intel Xeon without bfloat16"
+
+
 class Measured(NamedTuple):
-    """What runs of a preset reached; made by tests/benchmarks/short_runs.py, or said by the training command itself, on the
-    machine of MEASURED_ON."""
+    """What runs of a preset reached on MEASURED_ON; made by tests/benchmarks/short_runs.py, or said by the training command itself."""
 
     threads: int
     accuracy: float                 # on the test pictures, 0 to 1, the mean over n runs
     n: int
     seconds: float                  # of training
     images_per_second: float
-
-
-MEASURED_ON = "two virtual cores of an AMD EPYC"
+    machine: str = EPYC
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Preset:
         return min(self.measured, key=lambda row: abs(row.threads - threads), default=None)
 
 
-_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
+_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75), shift=1)
 # more pictures in the time by larger batches, faster steps, and mixing against learning pictures by heart
 _BREAK = _CLASS.with_(minutes=10, batch=256, lr=3e-3, muon_lr=0.015, weight_decay=0.1, stage_ends=(0.4, 0.7), shift=3, mix=0.4)
 # heavier changes and lower rates: a long run sees every picture dozens of times
@@ -90,10 +91,10 @@ PRESETS: dict[str, Preset] = {
     "quick": Preset(_CLASS.with_(minutes=1, shift=0), "vit-micro", "cifar10", "one minute: a first look",
                     (Measured(2, 0.697, 3, 60, 2015), Measured(1, 0.663, 4, 60, 1488), Measured(2, 0.780, 3, 120, 2495)), source=_OURS),
     "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson",
-                    (Measured(2, 0.793, 3, 180, 2399), Measured(1, 0.760, 3, 180, 1585), Measured(2, 0.660, 3, 60, 1954), Measured(1, 0.641, 1, 60, 1636)),
+                    (Measured(2, 0.751, 3, 180, 1273, XEON), Measured(1, 0.695, 2, 180, 746, XEON), Measured(2, 0.796, 1, 360, 1233, XEON), Measured(2, 0.617, 3, 60, 1239, XEON)),
                     source=_OURS),
     "break": Preset(_BREAK, "vit-micro", "cifar10", "ten minutes: fits into a break",
-                    (Measured(2, 0.852, 3, 600, 2571), Measured(1, 0.833, 1, 600, 1688), Measured(1, 0.790, 2, 600, 903), Measured(1, 0.871, 1, 3600, 868)), source=_MIXED),
+                    (Measured(2, 0.852, 3, 600, 2571), Measured(2, 0.816, 1, 600, 1287, XEON), Measured(1, 0.833, 1, 600, 1688), Measured(1, 0.790, 2, 600, 903), Measured(1, 0.871, 1, 3600, 868)), source=_MIXED),
     "hour": Preset(_LONG.with_(minutes=60, epochs=0, stage_ends=(0.35, 0.65), crop_least=0.5, crop_most=1.3, tint=0.1, erase=0.1, mix=0.6, mix_end=0.85),
                    "vit-small-3.6m", "cifar10", "an hour: a larger model, pictures cropped and mixed", (Measured(2, 0.895, 1, 3600, 654), Measured(1, 0.817, 1, 3600, 208)), source=_CROPPED),
     "best": Preset(_LONG, "vit-small-3.6m", "cifar10",

@@ -626,7 +626,7 @@ FRONT: dict[str, dict[str, object]] = {
         "recipe_auto_line": "Chosen by the program from what this computer manages.",
         "recipe_facts": {"source": "Source", "reported": "Reported", "measured": "Measured", "note": "Note"},
         "reported": "{share} of test pictures right (by the source, not by us)",
-        "measured": "{share} of test pictures right after {time} with {threads} {threads|thread|threads}, {speed} images/s ({runs})",
+        "measured": "{share} of test pictures right after {time} with {threads} {threads|thread|threads}, {speed} images/s ({runs}, {machine})",
         "one_run": "one run",
         "mean_of_runs": "mean of {n} runs",
         "model_line": "How wide and deep the Vision Transformer is.",

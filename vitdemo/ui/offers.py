@@ -36,7 +36,7 @@ class Measurement(NamedTuple):
     speed: float                    # images per second; 0 where it could not be timed
     looks: float                    # pictures per second that are only looked at
     time: float = 0.0               # by the monotonic clock
-    here: bool = True               # and not on another machine
+    elsewhere: str = ""             # the machine that this was timed on, where it is another one
 
 
 class Offers:
@@ -56,7 +56,7 @@ class Offers:
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
         preset, busy = suggested(request, minutes, self._reach.threads), self._reach.scheduler.busy()
         made, found = self._timed(request, preset, minutes)
-        if request.get("preset") is None and found and found.here and falls_short(made, found):
+        if request.get("preset") is None and found and not found.elsewhere and falls_short(made, found):
             preset = LADDER[-2][0]
             made, found = self._timed(request, preset, minutes)
         clocked = by_clock(minutes, made.source.pictures)
@@ -64,7 +64,7 @@ class Offers:
             return {"measuring": True, "preset": preset, "busy": busy, "by_clock": clocked, "sentence": words.MEASURING}
         pace, training = found.speed, training_seconds(made, found)
         images = round(training * pace)
-        likely = expected(images, preset) if images and found.here and usual(made) else None
+        likely = expected(images, preset) if images and not found.elsewhere and usual(made) else None
         return {"preset": preset, "minutes": minutes, "by_clock": clocked, "images_per_second": pace or None, "images": images,
                 "passes": images / learned_from(made), "expected": likely and likely.accuracy, "busy": busy, "training_seconds": training,
                 "sentence": said(made, found, training, likely, busy)}
@@ -164,7 +164,7 @@ def elsewhere(made: Order) -> Measurement:
     as it stands, or that was never measured."""
     row = PRESETS[made.plan.preset].nearest(made.plan.train.threads) if unchanged(made) else None
     speed = row.images_per_second if row else 0.0
-    return Measurement(speed, LOOK_FACTOR * speed, here=False)
+    return Measurement(speed, LOOK_FACTOR * speed, elsewhere=MEASURED_ON + (f" of {row.machine}" if row else ""))
 
 
 def training_seconds(made: Order, found: Measurement) -> float:
@@ -196,8 +196,8 @@ def said(made: Order, found: Measurement, training: float, likely: Expected | No
         return "How fast these settings are on this computer cannot be timed while another run is going on."
     images, clock = training * pace, f"{round(training) // 60}:{round(training) % 60:02d}"
     passes = f"{images / learned_from(made):.1f} passes over {made.source.title.split(':')[0]}"
-    if not found.here:
-        return (f"While another run is going on, this computer cannot be timed, and yours may have to wait. Where this recipe was measured ({MEASURED_ON}), "
+    if found.elsewhere:
+        return (f"While another run is going on, this computer cannot be timed, and yours may have to wait. Where this recipe was measured ({found.elsewhere}), "
                 f"such a run learned from about {round(images, -2):,.0f} pictures in {clock} minutes ({pace:,.0f} a second, {passes}).")
     parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the "
              "time goes into looks at pictures it never learns from and the test."]

@@ -74,8 +74,8 @@
       ...facts.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })))));
   }
 
-  const measured = ({ threads, accuracy, n, seconds, images_per_second: speed }) =>
-    phrase(WORDS.measured, { share: percent(accuracy), time: clock(seconds), threads, speed: Math.round(speed),
+  const measured = ({ threads, accuracy, n, seconds, images_per_second: speed, machine }) =>
+    phrase(WORDS.measured, { share: percent(accuracy), time: clock(seconds), threads, machine, speed: Math.round(speed),
       runs: n === 1 ? WORDS.one_run : phrase(WORDS.mean_of_runs, { n }) });
 
   function buildRecipes(hello) {
