@@ -117,7 +117,7 @@ def test_runs_that_are_no_race_are_refused(visitor):
 
 def test_a_race_of_equal_steps_waits_until_this_computer_can_be_timed(visitor, monkeypatch):
     steps = next(kind for kind, known in races.KINDS.items() if known.budget == "steps")
-    monkeypatch.setattr(visitor.lab.offers, "pace", lambda made, **_: Measurement(1000.0, 500.0, here=False))
+    monkeypatch.setattr(visitor.lab.offers, "pace", lambda made, **_: Measurement(1000.0, 500.0, elsewhere="another machine"))
     assert visitor.refused("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True) == words.RACE_UNTIMED
     assert visitor.ask("race", kind=steps, minutes=1, seeds=1, data="cifar10", dry=True)["again"]
     other = next(kind for kind, known in races.KINDS.items() if known.budget != "steps")

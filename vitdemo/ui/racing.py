@@ -37,7 +37,7 @@ class Racing:
                 return {"measuring": True, "sentence": words.MEASURING}
             if found is None:                                               # the server was started anew since the price was said
                 raise Later(words.MEASURING)
-            if not found.here:                                              # another machine's speed would make another length of it
+            if found.elsewhere:                                             # another machine's speed would make another length of it
                 raise Later(words.RACE_UNTIMED)
             speed = found.speed
         plans = races.plans(kind, minutes=minutes, data=source.data, seeds=seeds, threads=self._reach.threads, pace=speed)
