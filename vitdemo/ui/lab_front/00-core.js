@@ -53,8 +53,9 @@ const pause = (milliseconds) => new Promise((go) => setTimeout(go, milliseconds)
 // What is said of a moment is asked again after a while, once it is in sight: a server that was away, another run that went on. Gives
 // whether it is still `wanted` then.
 async function later(wanted) {
-  do await pause(AGAIN); while (wanted() && root.isConnected && (document.hidden || !root.offsetParent));
-  return wanted() && root.isConnected;
+  const there = () => root.isConnected && wanted();
+  do await pause(AGAIN); while (there() && (document.hidden || !root.offsetParent));
+  return there();
 }
 
 // What stands before and after one of a phrase's values, for which a node is put in.
