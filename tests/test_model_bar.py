@@ -1,20 +1,24 @@
 """The model bar on a real page: a published model fetched from a stand-in hub, cancelled, refused, another size, one's own file."""
 
+import io
 import json
 import re
+import threading
 from dataclasses import replace
 
 import pytest
 import torch
-from conftest import drawn, seeded, serving, watched
+from conftest import answered, drawn, seeded, serving, watched
 from hub_stand_in import HubStandIn
 from parity import state_of
+from PIL import Image
 from playwright.sync_api import expect
 from safetensors.torch import save
 
 from vitdemo import checkpoint, zoo
 from vitdemo.config import Preprocessing, ViTConfig
 from vitdemo.model import ViT
+from vitdemo.ui.models import Models
 from vitdemo.zoo import Hub
 
 CONFIG = ViTConfig(image=32, patch=8, dim=24, depth=3, heads=4, classes=0, registers=2)
@@ -130,6 +134,52 @@ def test_a_cleared_input_stays_empty_when_another_size_is_chosen(tab):
     expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
     tab.locator("#vd-examples button").nth(2).click()
     expect(tab.locator(".vd-seen-text")).not_to_contain_text("16 × 16")     # what was chosen meanwhile looks now
+
+
+@pytest.fixture
+def held_look(monkeypatch):
+    """The first look at another size than the model's own waits for `go_on`; `begun` is set by then."""
+    explain, begun, go_on = Models.explain, threading.Event(), threading.Event()
+
+    def slow(models, picture, loaded, **how):
+        if how.get("side") and not begun.is_set():
+            begun.set()
+            go_on.wait(60)
+        return explain(models, picture, loaded, **how)
+
+    monkeypatch.setattr(Models, "explain", slow)
+    yield begun, go_on
+    go_on.set()
+
+
+def flat(colour):
+    content = io.BytesIO()
+    Image.new("RGB", (40, 40), colour).save(content, "PNG")
+    return content.getvalue()
+
+
+def test_a_picture_that_came_while_the_one_before_was_looked_at_otherwise_is_what_stays(tab, held_look):
+    begun, go_on = held_look
+    answered(tab, "red.png", flat("red"))
+    tab.locator(".vm-sides").select_option(index=1)
+    assert begun.wait(30)
+    answered(tab, "blue.png", flat("blue"))
+    go_on.set()
+    tab.wait_for_function("""() => { const root = document.querySelector('.vd'), canvas = root.querySelector('.vd-seen');
+        const [red, , blue] = canvas.getContext('2d').getImageData(1, 1, 1, 1).data;
+        return JSON.parse(root.dataset.look)[1] && blue > red; }""")
+
+
+def test_an_input_that_was_cleared_while_its_picture_was_looked_at_otherwise_stays_empty(tab, held_look):
+    begun, go_on = held_look
+    answered(tab, "red.png", flat("red"))
+    tab.locator(".vm-sides").select_option(index=1)
+    assert begun.wait(30)
+    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
+    go_on.set()
+    tab.wait_for_function("() => document.querySelector('.vd').dataset.state === 'shown'")          # the look that was on its way
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
 
 
 def test_a_file_of_ones_own_asks_for_its_heads_and_is_looked_through(tab, tmp_path):

@@ -45,10 +45,10 @@ function arrived(answer) {
 // choice's number; whatever was chosen meanwhile follows then.
 let serial = 0, told = null, patience = 0;
 
-function lookThrough() {
+function lookThrough(key = shownNow().key ?? "") {
   if (told) return;
-  told = { ...chosen, serial: ++serial };
-  trigger("select", { ...told, key: shownNow().key ?? "" });
+  told = { ...chosen, serial: ++serial, key };
+  trigger("select", told);
   patience = setTimeout(unheard, 30000);
 }
 
@@ -78,15 +78,22 @@ function shownNow() {
   return { key, model, side, fit, part };
 }
 
+// The page has looked through what was chosen. At the picture of before, where another one came, or none, while it did: then once more.
+function echoed() {
+  const { overtaken } = told;
+  if (seen() && overtaken !== undefined) lookThrough(overtaken);
+}
+
 // Another answer is shown. One that was on its way while something else was chosen here is by the way before that: then once more.
 let before = null;
 function answered() {
   if (!root.isConnected) return;
-  const mark = told;
-  if (mark && document.querySelector(".vd").dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
+  const mark = told, view = document.querySelector(".vd");
+  if (mark && view.dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
     setTimeout(() => { if (told === mark) unheard(); }, 1000);
   if (framing.open) framing.renew();
   const { key, ...shown } = shownNow();
+  if (mark?.key && (key ? key !== mark.key && !alike(shown, mark) : view.dataset.state === "empty")) mark.overtaken = key ?? "";
   if (!told && framing.open && !shown.part) chosen.part = null;            // another picture: the frame of the last one is not meant
   if (told || !key || alike(shown, chosen)) return;
   if (before && alike(shown, before)) return lookThrough();

@@ -29,7 +29,7 @@ function change(changes) {
 // first is offered as if it had been picked: { offer }.
 let following = 0;
 async function follow(value) {
-  if (told && value?.echo === told.serial) return seen();
+  if (told && value?.echo === told.serial) return echoed();
   if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
   const mark = ++following;
