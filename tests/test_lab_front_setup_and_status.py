@@ -23,7 +23,8 @@ HELLO = {
     "presets": [{"name": "class", "about": "three minutes", "source": "made here", "reported": None, "minutes": 3, "epochs": None,
                  "data": "cifar10", "size": "micro",
                  "start": "", "note": "",
-                 "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511, "machine": "an AMD EPYC"}]},
+                 "measured": [{"threads": 1, "accuracy": 0.624, "n": 2, "seconds": 180, "images_per_second": 511, "machine": "an AMD EPYC"},
+                              {"threads": 2, "accuracy": 0.751, "n": 3, "seconds": 180, "images_per_second": 1273, "machine": "an Intel Xeon"}]},
                 {"name": "mnist", "about": "digits", "source": "a tutorial", "reported": 0.83, "minutes": None, "epochs": 5,
                  "data": "mnist", "size": "micro",
                  "start": "", "note": "", "measured": []},
@@ -323,6 +324,17 @@ def test_a_recipe_tells_reported_from_measured_and_brings_its_pictures_and_lengt
     expect(tab.locator(".vl-status")).to_be_visible()
     sent = asked(tab, "start")[0]
     assert (sent["preset"], sent["data"], sent["epochs"]) == ("mnist", "mnist", 5) and "minutes" not in sent
+
+
+def test_the_measurement_nearest_to_this_host_is_in_sight_and_the_others_unfold_without_a_choice(lab):
+    tab = lab()
+    tab.locator(".vl-setup summary").first.click()
+    card = tab.locator(".vl-recipe").nth(1)
+    expect(card.get_by_text("511 images/s")).to_be_visible()
+    expect(card.get_by_text("1273 images/s")).to_be_hidden()
+    card.get_by_text("1 more measurement").click()
+    expect(card.get_by_text("75% of test pictures right after 3:00 with 2 threads, 1273 images/s (mean of 3 runs, an Intel Xeon)")).to_be_visible()
+    expect(card.get_by_role("radio")).not_to_be_checked()
 
 
 def test_passes_leave_the_recipe_to_the_server_which_knows_what_goes_with_the_pictures(lab):

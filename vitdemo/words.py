@@ -624,6 +624,8 @@ FRONT: dict[str, dict[str, object]] = {
         "recipe_line": "Settings that belong together. What somebody else reports and what was measured here are told apart.",
         "recipe_auto": "The one that fits your time",
         "recipe_auto_line": "Chosen by the program from what this computer manages.",
+        "recipe_more": "Source and {n} more {n|measurement|measurements}",
+        "recipe_source": "Source",
         "recipe_facts": {"source": "Source", "reported": "Reported", "measured": "Measured", "note": "Note"},
         "reported": "{share} of test pictures right (by the source, not by us)",
         "measured": "{share} of test pictures right after {time} with {threads} {threads|thread|threads}, {speed} images/s ({runs}, {machine})",

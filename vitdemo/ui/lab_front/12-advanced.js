@@ -67,11 +67,15 @@
     act();
   }
 
-  function recipe(name, title_, about, facts) {
+  // In sight what is reported and the measurement nearest to what this host does; where it comes from and the other measurements fold away.
+  function recipe(name, title_, about, facts = [], more = []) {
     const radio = make("input", { type: "radio", name: "vl-recipe", value: name, onchange: () => choosePreset(name) });
-    return make("label", { class: "vl-recipe" }, radio,
-      make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }),
-      ...facts.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })))));
+    const told = (pairs) => pairs.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })));
+    const further = more.filter(([what]) => what === WORDS.recipe_facts.measured).length;
+    return make("div", { class: "vl-recipe" },
+      make("label", {}, radio, make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }), ...told(facts))),
+      ...(more.length ? [make("details", {}, make("summary", { text: further ? phrase(WORDS.recipe_more, { n: further }) : WORDS.recipe_source }),
+        make("div", { class: "vl-recipe-text" }, ...told(more)))] : []));
   }
 
   const measured = ({ threads, accuracy, n, seconds, images_per_second: speed, machine }) =>
@@ -79,12 +83,14 @@
       runs: n === 1 ? WORDS.one_run : phrase(WORDS.mean_of_runs, { n }) });
 
   function buildRecipes(hello) {
-    const auto = recipe("", WORDS.recipe_auto, WORDS.recipe_auto_line, []);
-    recipes.replaceChildren(auto, ...hello.presets.map((one) => recipe(one.name, one.title ?? one.name, one.about, [
-      ...(one.source ? [[WORDS.recipe_facts.source, one.source]] : []), ...(typeof one.reported === "number" ?
-        [[WORDS.recipe_facts.reported, phrase(WORDS.reported, { share: percent(one.reported) })]] : []),
-      ...(one.measured ?? []).map((row) => [WORDS.recipe_facts.measured, measured(row)]),
-      ...(one.note ? [[WORDS.recipe_facts.note, one.note]] : [])])));
+    const { source, reported, measured: found, note } = WORDS.recipe_facts;
+    recipes.replaceChildren(recipe("", WORDS.recipe_auto, WORDS.recipe_auto_line), ...hello.presets.map((one) => {
+      const rows = (one.measured ?? []).map((row) => [found, measured(row)]), from = one.source ? [[source, one.source]] : [];
+      return recipe(one.name, one.title ?? one.name, one.about, [
+        ...(typeof one.reported === "number" ? [[reported, phrase(WORDS.reported, { share: percent(one.reported) })]] : []),
+        ...rows.slice(0, 1), ...(one.note && !rows.length ? [[note, one.note]] : [])],
+      [...rows.slice(1), ...(one.note && rows.length ? [[note, one.note]] : []), ...from]);
+    }));
   }
 
   // One setting: a control that is empty where the recipe decides, its line, and why its value cannot be.
