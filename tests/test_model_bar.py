@@ -5,10 +5,11 @@ import json
 import re
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import answered, drawn, seeded, serving, watched
+from conftest import answered, drawn, seeded, serving, upload, watched
 from hub_stand_in import HubStandIn
 from parity import state_of
 from PIL import Image
@@ -137,19 +138,25 @@ def test_a_cleared_input_stays_empty_when_another_size_is_chosen(tab):
 
 
 @pytest.fixture
-def held_look(monkeypatch):
-    """The first look at another size than the model's own waits for `go_on`; `begun` is set by then."""
-    explain, begun, go_on = Models.explain, threading.Event(), threading.Event()
+def looks(monkeypatch):
+    """(side, colour in the middle) of every look of the server's, as they end. The first at another size than the model's own, which sets `begun`,
+    waits for `go_on`."""
+    explain, done = Models.explain, SimpleNamespace(begun=threading.Event(), go_on=threading.Event(), made=[])
 
     def slow(models, picture, loaded, **how):
-        if how.get("side") and not begun.is_set():
-            begun.set()
-            go_on.wait(60)
-        return explain(models, picture, loaded, **how)
+        if how.get("side") and not done.begun.is_set():
+            done.begun.set()
+            done.go_on.wait(60)
+        result = explain(models, picture, loaded, **how)
+        done.made.append((how.get("side"), NAMES.get(result.picture.getpixel((9, 9)))))
+        return result
 
     monkeypatch.setattr(Models, "explain", slow)
-    yield begun, go_on
-    go_on.set()
+    yield done
+    done.go_on.set()
+
+
+NAMES = {(255, 0, 0): "red", (0, 0, 255): "blue"}
 
 
 def flat(colour):
@@ -158,28 +165,75 @@ def flat(colour):
     return content.getvalue()
 
 
-def test_a_picture_that_came_while_the_one_before_was_looked_at_otherwise_is_what_stays(tab, held_look):
-    begun, go_on = held_look
+def settled(tab, side, blue):
+    """Wait until a picture of that kind is shown at that size, and for half a second after it; it is still there."""
+    shown = """([side, blue]) => { const root = document.querySelector('.vd'), canvas = root.querySelector('.vd-seen');
+        const [red, , other] = canvas.getContext('2d').getImageData(1, 1, 1, 1).data;
+        return root.dataset.state === 'shown' && JSON.parse(root.dataset.look)[1] === side && (other > red) === blue; }"""
+    tab.wait_for_function(shown, arg=[side, blue])
+    tab.wait_for_timeout(500)
+    assert tab.evaluate(shown, [side, blue])
+
+
+def release(tab, looks):
+    """Let the look that waits go on, and wait for it and for what it leads to."""
+    looks.go_on.set()
+    while (24, "red") not in looks.made:
+        tab.wait_for_timeout(50)
+    tab.wait_for_timeout(1000)
+
+
+def test_a_picture_that_came_while_the_one_before_was_looked_at_otherwise_is_what_stays(tab, looks):
     answered(tab, "red.png", flat("red"))
     tab.locator(".vm-sides").select_option(index=1)
-    assert begun.wait(30)
+    assert looks.begun.wait(30)
     answered(tab, "blue.png", flat("blue"))
-    go_on.set()
-    tab.wait_for_function("""() => { const root = document.querySelector('.vd'), canvas = root.querySelector('.vd-seen');
-        const [red, , blue] = canvas.getContext('2d').getImageData(1, 1, 1, 1).data;
-        return JSON.parse(root.dataset.look)[1] && blue > red; }""")
+    looks.go_on.set()
+    settled(tab, 24, blue=True)
+    assert looks.made[-4:] == [(None, "red"), (None, "blue"), (24, "red"), (24, "blue")]
 
 
-def test_an_input_that_was_cleared_while_its_picture_was_looked_at_otherwise_stays_empty(tab, held_look):
-    begun, go_on = held_look
+def test_a_picture_that_came_between_two_choices_is_what_stays(tab, looks):
     answered(tab, "red.png", flat("red"))
     tab.locator(".vm-sides").select_option(index=1)
-    assert begun.wait(30)
+    assert looks.begun.wait(30)
+    answered(tab, "blue.png", flat("blue"))
+    tab.locator(".vm-sides").select_option(index=2)
+    looks.go_on.set()
+    settled(tab, 32, blue=True)
+    assert looks.made[-2:] == [(24, "red"), (32, "blue")]
+
+
+def test_two_choices_at_once_cost_two_looks(tab, looks):
+    answered(tab, "red.png", flat("red"))
+    tab.locator(".vm-sides").select_option(index=1)
+    assert looks.begun.wait(30)
+    tab.locator(".vm-sides").select_option(index=2)
+    looks.go_on.set()
+    settled(tab, 32, blue=False)
+    assert looks.made[-3:] == [(None, "red"), (24, "red"), (32, "red")]
+
+
+def test_an_unreadable_file_that_came_meanwhile_is_what_is_spoken_of(tab, looks):
+    answered(tab, "red.png", flat("red"))
+    tab.locator(".vm-sides").select_option(index=1)
+    assert looks.begun.wait(30)
+    upload(tab, "broken.png", flat("blue")[:60])
+    expect(tab.locator(".vd")).to_have_attribute("data-state", "failed")
+    tab.wait_for_timeout(1500)                                              # the bar has given that choice up by then
+    said = tab.locator(".vd-message").text_content()
+    release(tab, looks)
+    expect(tab.locator(".vd-message")).to_have_text(said)
+
+
+def test_an_input_that_was_cleared_while_its_picture_was_looked_at_otherwise_stays_empty(tab, looks):
+    answered(tab, "red.png", flat("red"))
+    tab.locator(".vm-sides").select_option(index=1)
+    assert looks.begun.wait(30)
     tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
     expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
-    go_on.set()
-    tab.wait_for_function("() => document.querySelector('.vd').dataset.state === 'shown'")          # the look that was on its way
-    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
+    release(tab, looks)
+    expect(tab.locator(".vd")).to_have_attribute("data-state", "empty")
 
 
 def test_a_file_of_ones_own_asks_for_its_heads_and_is_looked_through(tab, tmp_path):

@@ -162,13 +162,20 @@ def test_a_last_look_that_is_quicker_than_foreseen_ends_the_run_all_the_same():
     assert steps[-1].progress == 1 and [s.progress for s in steps] == sorted(s.progress for s in steps)
 
 
-def test_looks_that_would_take_all_the_time_still_leave_some_for_training():
-    config = TrainConfig(minutes=0.5, clock="all", batch=16, evaluations=3)
+@pytest.mark.parametrize(("minutes", "look", "made"), [(1.0, 2, 4), (1.0, 6, 3), (1.0, 18, 1), (1.0, 80, 1), (3.0, 80, 1), (3.0, 18, 3)])
+def test_however_slow_looks_are_a_run_trains_for_a_fifth_of_its_minutes_and_looks_when_that_is_over(minutes, look, made):
+    now, pause = [0.0], []
+
+    def clock() -> float:                                                   # a step takes a second, a look as long as said
+        now[0] += 1.0 if not pause else pause.pop()
+        return now[0]
+
+    config = TrainConfig(minutes=minutes, clock="all", batch=16, evaluations=4)
     state = train.State(fresh(), config)
-    state.latest_look = 1000.0
-    assert train.time_used(state, 4.0) == 0
-    state.seconds = 6.0
-    assert train.time_used(state, 4.0) == 1
+    steps = list(train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=9, between=lambda: pause or pause.append(look)))
+    assert sum(s.accuracy is not None for s in steps) == 1 + made and steps[-1].accuracy is not None
+    assert steps[-1].seconds == pytest.approx(max(12 * minutes, 60 * minutes - (2 + made) * look), abs=1.5)          # the test takes as long as a look
+    assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
 
 
 def test_a_loss_that_is_no_number_ends_the_run_before_the_step_is_taken():

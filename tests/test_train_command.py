@@ -446,15 +446,20 @@ def test_time_left_counts_what_remains_of_the_minutes_the_looks_and_the_test(col
     wanted = train_command.plan(minutes=2, changes={"evaluations": 4})
     writer = recorder.Recorder.__new__(recorder.Recorder)
     writer.plan, writer.parts = wanted, recorder.Parts("x", 1, [0] * 10, [0] * 30, (), None)
-    writer.state = SimpleNamespace(latest_look=3.0, look_seconds=9.0)
+    writer.state = SimpleNamespace(seconds_a_look=3.0, looks=1)
     step = recorder.Step(step=9, images=900, epoch=0.1, progress=0.25, seconds=30.0, loss=1.0, rate=1.0, accuracy=None)
     assert writer.left(step, 30.0) == pytest.approx(90 + (3 + 3) * 3.0) and writer.left(step, None) is None
     writer.plan = train_command.plan(epochs=2, changes={"evaluations": 4})
     # 3,600 pictures: those from 25 to 45 % as large as now, 16 patches, then 36 and 64 of them
     assert writer.left(step, 30.0) == pytest.approx(3600 / 30 * (0.20 + 0.30 * 36 / 16 + 0.25 * 64 / 16) + (3 + 3) * 3.0)
-    assert writer.left(step._replace(images=2880, progress=0.8), 30.0) == pytest.approx(720 / 30 + (0.8 + 3) * 3.0)
-    writer.plan = train_command.plan(minutes=2, changes={"clock": "all"})
-    assert writer.left(step, 30.0) == 120 - 30 - 9 and writer.left(step._replace(seconds=119.0), 30.0) == 3 * 3.0      # the test is still to come
+    writer.state.looks = 3
+    assert writer.left(step._replace(images=2880, progress=0.8), 30.0) == pytest.approx(720 / 30 + (1 + 3) * 3.0)
+    writer.plan = train_command.plan(minutes=2, changes={"clock": "all", "evaluations": 4})
+    # two looks were made at 30 of 96 seconds, three are ahead, and the test: two minutes in all
+    writer.state.looks, whole = 1, 120 - 5 * 3 - 3 * 3.0
+    assert writer.left(step._replace(progress=30 / whole), 30.0) == pytest.approx(120 - 30 - 2 * 3)
+    writer.state.looks = 4
+    assert writer.left(step._replace(seconds=whole, progress=1.0), 30.0) == 3 * 3.0      # the test is still to come
 
 
 def test_a_start_that_learned_from_the_same_pictures_brings_its_held_out_part_along(colour_zip, tmp_path):

@@ -23,7 +23,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16, pictures_tested, stage_size, stage_sizes
+from vitdemo.train import State, Step, in_bfloat16, looks_made, pictures_tested, stage_size, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name
@@ -107,12 +107,10 @@ class Recorder:
         """Seconds until the end, looks and the test included; None before the fifth step."""
         if not speed or not step.progress:
             return None
-        budget = self.plan.train
-        test = self.tested * self.state.latest_look / len(self.parts.validation)
-        if budget.minutes and budget.clock == "all":
-            return max(test, 60 * budget.minutes - step.seconds - self.state.look_seconds)
-        training = 60 * budget.minutes - step.seconds if budget.minutes else step.images / step.progress / speed * self._ahead(step.progress)
-        return max(0.0, training) + budget.evaluations * (1 - step.progress) * self.state.latest_look + test
+        budget, each = self.plan.train, self.state.seconds_a_look
+        # of a run of minutes, progress is the share of its training time
+        training = step.seconds * (1 / step.progress - 1) if budget.minutes else step.images / step.progress / speed * self._ahead(step.progress)
+        return training + max(0, looks_made(budget, each) - self.state.looks) * each + self.tested * each / len(self.parts.validation)
 
     def _ahead(self, progress: float) -> float:
         """The share of all pictures that is still to come, each counted as so many times its own present cost as its size has patches more
@@ -134,7 +132,7 @@ class Recorder:
     @property
     def tested(self) -> int:
         """How many test pictures the run is tested with."""
-        return pictures_tested(len(self.parts.test or ()), self.plan.train, self.state.latest_look / len(self.parts.validation))
+        return pictures_tested(len(self.parts.test or ()), self.plan.train, self.state.seconds_a_look / len(self.parts.validation))
 
     def test(self, between: Callable[[], None]) -> float | None:
         """Look once at the test pictures with the best weights, or at as many of them, drawn at random, as there is time for; returns their

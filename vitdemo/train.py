@@ -28,6 +28,7 @@ from vitdemo.muon import Muon
 
 ALONE = World()
 TEST_SHARE, LEAST_TESTED = 0.1, 1000            # of a run's minutes that the test may take, and the pictures it has all the same
+LOOKS_SHARE = 0.3                               # of a run's minutes that the looks may take after the one before the first step; the last one is made all the same
 
 
 class TrainingError(ValueError):
@@ -61,15 +62,19 @@ class State:
         self.step = 0
         self.seconds = 0.0          # of training
         self.look_seconds = 0.0     # of all looks
-        self.latest_look = 0.0      # seconds that the last one took
         self.looks = 0              # evaluations so far, the one before the first step not counted
         self.owed = False           # one is due and not done yet: it was cut short
         self.complete = False       # the last one is done
 
+    @property
+    def seconds_a_look(self) -> float:
+        """What a look takes, the mean over all so far; 0 before the first one."""
+        return self.look_seconds / (self.looks + 1)
+
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
-                "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds, "latest_look": self.latest_look,
+                "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds,
                 "looks": self.looks, "owed": self.owed, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -77,8 +82,7 @@ class State:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
-        self.look_seconds, self.latest_look = state.get("look_seconds", 0.0), state.get("latest_look", 0.0)
-        self.owed, self.complete = state.get("owed", False), state.get("complete", False)
+        self.look_seconds, self.owed, self.complete = state.get("look_seconds", 0.0), state.get("owed", False), state.get("complete", False)
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -122,13 +126,19 @@ def pictures_tested(there: int, config: TrainConfig, each: float) -> int:
     return min(there, max(LEAST_TESTED, int(TEST_SHARE * 60 * config.minutes / each)))
 
 
-def time_used(state: State, tests: float) -> float:
-    """Share of a run's minutes that is used. Where they count everything, what the last look and the test will take is set aside first, as
-    much as the latest look took, and `tests` times that; never more than most of the time, so that every run trains."""
-    whole = 60 * state.config.minutes
-    if state.config.clock == "training":
-        return state.seconds / whole
-    return (state.seconds + state.look_seconds) / max(whole / 5, whole - (1 + tests) * state.latest_look)
+def looks_made(config: TrainConfig, each: float) -> int:
+    """How often a run looks after its first step, at `each` seconds a look: as often as it should, but where the minutes count everything only
+    as often as LOOKS_SHARE of those allow, and once at least."""
+    if config.clock == "training" or not config.minutes or not each:
+        return config.evaluations
+    return min(config.evaluations, max(1, int(LOOKS_SHARE * 60 * config.minutes / each)))
+
+
+def training_time(config: TrainConfig, looks: float, test: float) -> float:
+    """Seconds of a run of minutes that are left for training where all its `looks` and its `test` take so many; where the minutes count
+    everything at least a fifth of them, so that every run trains."""
+    whole = 60 * config.minutes
+    return whole if config.clock == "training" else max(whole / 5, whole - looks - test)
 
 
 def stage_size(progress: float, config: TrainConfig, vit: ViTConfig) -> tuple[int, int]:
@@ -197,15 +207,19 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         nn.init.zeros_(model.head.weight)
 
     def progress() -> float:
-        tests = pictures_tested(tested, config, state.latest_look / len(validation)) / len(validation)
-        return min(1.0, state.step / steps_wanted if steps_wanted else time_used(state, tests))
+        if steps_wanted:
+            return min(1.0, state.step / steps_wanted)
+        each = state.seconds_a_look
+        ahead = max(not state.complete, looks_made(config, each) - state.looks)
+        test = pictures_tested(tested, config, each / len(validation)) * each / len(validation)
+        return min(1.0, state.seconds / training_time(config, state.look_seconds + ahead * each, test))
 
     def told(loss: float, factor: float, look: bool) -> Step:
         start = clock() if look else 0.0
         logits = predict(model, validation.images, preprocessing, between=between) if look and not world.rank else None
         if look:
-            state.latest_look = world.told(clock() - start)
-            state.look_seconds += state.latest_look
+            state.look_seconds += world.told(clock() - start)
+            state.looks += state.step > 0
         accuracy = None if logits is None else (logits.argmax(1) == validation.labels).double().mean().item()
         return Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor, accuracy, logits)
 
@@ -223,9 +237,9 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         done = progress()
-        look = state.owed = done >= min(1.0, (state.looks + 1) / config.evaluations)
+        look = state.owed = done >= min(1.0, (state.looks + 1) / looks_made(config, state.seconds_a_look))
         step = told(loss, factor, look)
-        state.looks, state.owed = state.looks + look, False
+        state.owed = False
         state.complete = done >= 1 or progress() >= 1                       # a last look that was quicker than foreseen makes no time for more steps
         yield step._replace(progress=1.0) if state.complete else step
 

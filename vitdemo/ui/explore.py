@@ -73,6 +73,8 @@ class Handlers:
         except RunError as error:
             return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
         value = self.again(path, look) if path else self.same(event._data.get("key"), look)
+        if isinstance(echo, dict) and "echo" in echo:
+            echo["key"] = value.get("key")                                  # which answer is its own
         return look._replace(part=None), has_tests, value, echo              # the next picture has other parts
 
     def link(self, request: dict[str, Any]) -> dict[str, Any]:

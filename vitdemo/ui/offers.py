@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected, learned
-from vitdemo.train import batch_size, pictures_tested
+from vitdemo.train import batch_size, looks_made, pictures_tested, training_time
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, by_clock, fitting, order
@@ -170,11 +170,9 @@ def elsewhere(made: Order) -> Measurement:
 def training_seconds(made: Order, found: Measurement) -> float:
     """How long a run of minutes trains: all of its time but for its looks and its test, as `vitdemo.train` counts them."""
     train, pictures = made.plan.train, made.source.pictures
-    whole = 60 * train.minutes
-    if train.clock == "training" or not found.looks:
-        return whole
-    looked = (train.evaluations + 1) * pictures * data.held_share(pictures, train.validation) + pictures_tested(made.source.tested, train, 1 / found.looks)
-    return max(whole / 5, whole - looked / found.looks)
+    one = 1 / found.looks if found.looks else 0.0                           # seconds that a picture is looked at
+    each = one * pictures * data.held_share(pictures, train.validation)
+    return training_time(train, (1 + looks_made(train, each)) * each, one * pictures_tested(made.source.tested, train, one))
 
 
 def unchanged(made: Order) -> bool:

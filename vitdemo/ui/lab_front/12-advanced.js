@@ -67,14 +67,14 @@
     act();
   }
 
-  // In sight what is reported and the measurement nearest to what this host does; where it comes from and the other measurements fold away.
+  // In sight what is reported and the measurement nearest to this host's threads and numbers; where it comes from and the other measurements fold away.
   function recipe(name, title_, about, facts = [], more = []) {
     const radio = make("input", { type: "radio", name: "vl-recipe", value: name, onchange: () => choosePreset(name) });
     const told = (pairs) => pairs.map(([what, text]) => make("span", { class: "vl-fact" }, make("i", { text: what }), make("span", { text })));
-    const further = more.filter(([what]) => what === WORDS.recipe_facts.measured).length;
+    const further = more.filter(([what]) => what === WORDS.recipe_facts.measured).length, fold = further ? phrase(WORDS.recipe_more, { n: further }) : WORDS.recipe_source;
     return make("div", { class: "vl-recipe" },
       make("label", {}, radio, make("span", { class: "vl-recipe-text" }, make("b", { text: title_ }), make("span", { text: about }), ...told(facts))),
-      ...(more.length ? [make("details", {}, make("summary", { text: further ? phrase(WORDS.recipe_more, { n: further }) : WORDS.recipe_source }),
+      ...(more.length ? [make("details", {}, make("summary", { text: fold, "aria-label": phrase(WORDS.what_value, { what: fold, value: title_ }) }),
         make("div", { class: "vl-recipe-text" }, ...told(more)))] : []));
   }
 

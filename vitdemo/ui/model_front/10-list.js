@@ -26,6 +26,7 @@ const listedAs = (model) => offer.zoo.find((one) => one.model === model);
 // What the list says was chosen. Nothing is fetched before it was asked for with a button.
 function pick(value) {
   waiting = null;
+  following++;
   if (value === FILE) return askForFile();
   if (value === REPOSITORY) return askForRepository();
   const entry = listedAs(value);

@@ -3,6 +3,7 @@ const EVERY = 500;
 
 async function want(model, title = WORDS.the_model) {
   const mark = waiting = { model };
+  following++;                                                            // what another tab of the page chose is no longer meant
   const cancel = button(WORDS.cancel, () => { ask({ question: "cancel", model, who }).catch(() => {}); stay(); });
   try {
     for (;;) {
@@ -44,10 +45,12 @@ function arrived(answer) {
 // The page is told what looks now, one choice at a time: Gradio would lose or mix up choices that overtake each other. It answers with the
 // choice's number; whatever was chosen meanwhile follows then.
 let serial = 0, told = null, patience = 0;
+const marks = new Map();                                                  // what was told and not answered yet, by its number
 
 function lookThrough(key = shownNow().key ?? "") {
   if (told) return;
   told = { ...chosen, serial: ++serial, key };
+  marks.set(serial, { ...told, input: inputNow() });
   trigger("select", told);
   patience = setTimeout(unheard, 30000);
 }
@@ -60,15 +63,34 @@ function unheard() {
   tell(WORDS.server_silent, { failed: true, doing: [button(WORDS.try_again, () => { tell(""); lookThrough(); }), button(WORDS.close, () => follow(shown))] });
 }
 
-// That choice is done with. Gives whether it still stands: whatever was chosen meanwhile is told now.
-function seen() {
+// That choice is done with. Gives whether it still stands: whatever was chosen meanwhile is told now, or it once more for another picture.
+function seen(instead) {
   clearTimeout(patience);
   const heard = told;
   told = null;
-  const stands = alike(heard, chosen);
-  if (!stands) lookThrough();
+  const stands = alike(heard, chosen) && instead === undefined;
+  if (!stands) lookThrough(instead);
   return stands;
 }
+
+// The page has looked through a choice, and its answer, `ours`, is about to be drawn. Where another picture has come meanwhile, or none is
+// left, that is the one to be looked at, and no part of the one before is meant.
+function echoed({ echo, key: ours }) {
+  const mark = marks.get(echo), key = shownNow().key ?? "", input = inputNow();
+  if (!mark) return;
+  marks.delete(echo);
+  const another = input !== mark.input || !input && key && !firsts.has(key) && origin(key) !== origin(mark.key);
+  if (ours) firsts.set(ours, origin(mark.key));
+  if (another && chosen.part && JSON.stringify(chosen.part) === JSON.stringify(mark.part)) chosen.part = null;
+  if (told?.serial === echo) seen(another ? key : undefined);
+  else if (another) lookThrough(key);                                     // given up already, and here all the same
+}
+
+// Of an answer that a choice here asked for, the one that showed its picture first.
+const firsts = new Map(), origin = (key) => firsts.get(key) ?? key;
+
+// The picture in the input, by its address.
+const inputNow = () => document.querySelector("#vd-picture img")?.src ?? "";
 
 const alike = (one, two) => Object.keys(chosen).every((name) => JSON.stringify(one[name]) === JSON.stringify(two[name]));
 
@@ -78,22 +100,15 @@ function shownNow() {
   return { key, model, side, fit, part };
 }
 
-// The page has looked through what was chosen. At the picture of before, where another one came, or none, while it did: then once more.
-function echoed() {
-  const { overtaken } = told;
-  if (seen() && overtaken !== undefined) lookThrough(overtaken);
-}
-
 // Another answer is shown. One that was on its way while something else was chosen here is by the way before that: then once more.
 let before = null;
 function answered() {
   if (!root.isConnected) return;
-  const mark = told, view = document.querySelector(".vd");
-  if (mark && view.dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
+  const mark = told;
+  if (mark && document.querySelector(".vd").dataset.state === "failed")      // a refusal before the choice was looked at comes without its number
     setTimeout(() => { if (told === mark) unheard(); }, 1000);
   if (framing.open) framing.renew();
   const { key, ...shown } = shownNow();
-  if (mark?.key && (key ? key !== mark.key && !alike(shown, mark) : view.dataset.state === "empty")) mark.overtaken = key ?? "";
   if (!told && framing.open && !shown.part) chosen.part = null;            // another picture: the frame of the last one is not meant
   if (told || !key || alike(shown, chosen)) return;
   if (before && alike(shown, before)) return lookThrough();

@@ -35,6 +35,7 @@ const framing = {
     const image = new Image();
     image.src = answer.picture;
     await image.decode().catch(() => {});
+    if (!this.open || key !== shownNow().key) return;
     if (!same) clearTimeout(this.rest);                                   // of another picture, the middle is framed until somebody moves the frame
     if (!part) chosen.part = null;
     this.photo = { image, width, height };

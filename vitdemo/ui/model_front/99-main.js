@@ -29,7 +29,7 @@ function change(changes) {
 // first is offered as if it had been picked: { offer }.
 let following = 0;
 async function follow(value) {
-  if (told && value?.echo === told.serial) return echoed();
+  if (value?.echo) return echoed(value);
   if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
   const mark = ++following;
@@ -38,7 +38,7 @@ async function follow(value) {
   framing.close();
   try {
     let answer = await ask({ question: "want", model: chosen.model, who });
-    for (let turn = 1; answer.state !== "ready" && turn < 60; turn++) { await pause(EVERY); answer = await ask({ question: "want", model: chosen.model, who }); }
+    for (let turn = 1; mark === following && answer.state !== "ready" && turn < 60; turn++) { await pause(EVERY); answer = await ask({ question: "want", model: chosen.model, who }); }
     if (answer.state !== "ready") throw new Error(answer.sentence || WORDS.not_loaded);
     await renew();
     if (mark !== following) return;                                       // another choice came meanwhile
@@ -46,7 +46,7 @@ async function follow(value) {
     waiting = null;
     tell("");
     showChosen();
-  } catch (failure) { tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
+  } catch (failure) { if (mark === following) tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
 }
 
 // A server that was started anew is told what looks here; the page's other parts have said by then which example they show.
