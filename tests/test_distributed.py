@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from vitdemo import distributed
 from vitdemo.data import DataError
 from vitdemo.distributed import World
 from vitdemo.runfolder import RunFolder
@@ -136,3 +137,11 @@ def test_slices_cover_the_batch_once_and_a_batch_smaller_than_the_world_is_refus
     assert torch.equal(torch.cat(parts), batch) and [len(part) for part in parts] == [3, 2, 2]
     with pytest.raises(DataError, match="3 processes cannot share a batch of 2"):
         next(train.fit(fresh(), pictures(), pictures(9), SHORT.with_(batch=2), preprocessing=LOOK, world=World(0, 3)))
+
+
+@pytest.mark.parametrize(("asked", "kind"), [("auto", "cuda"), ("cuda", "cuda"), ("cpu", "cpu")])
+def test_a_run_trains_on_the_gpu_unless_the_owner_says_otherwise(monkeypatch, asked, kind):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("VITDEMO_DEVICE", asked)
+    with distributed.joined() as world:
+        assert world.device.type == kind and world.size == 1

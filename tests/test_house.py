@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "races": {"chance", "config", "plan", "presets", "runfolder"},
     "evaluate": {"loading", "chance", "checkpoint", "config", "data", "images"},
     "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
-    "distributed": set(), "cnn": {"config", "model"}, "muon": set(), "train": {"augment", "config", "data", "distributed", "evaluate", "images", "model", "muon"},
+    "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "train": {"augment", "config", "data", "distributed", "evaluate", "images", "model", "muon"},
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
     "teacher": {"checkpoint", "config", "train"}, "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},

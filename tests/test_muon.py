@@ -63,3 +63,10 @@ def test_a_direction_keeps_the_singular_vectors_and_evens_out_their_lengths():
     lengths = torch.einsum("nri,nrc,nic->ni", U, found, V)                  # along each pair of singular vectors
     assert ((lengths > 0.5) & (lengths < 1.4)).all() and (S.amax(1) / S.amin(1) > 2.5).all()
     assert torch.allclose(U * lengths[:, None] @ V, found, atol=1e-4)
+
+
+def test_another_scale_of_its_steps_is_refused_and_not_passed_over():
+    matrix = torch.zeros(3, 2, requires_grad=True)
+    for scale in (None, "match_rms_adamw"):
+        with pytest.raises(ValueError, match="adjust_lr_fn"):
+            Muon([matrix], lr=0.1, adjust_lr_fn=scale)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import pretend
+from conftest import coloured, picture_bytes, pretend
 from lab_visitor import UNKNOWN, Visitor
 
 from vitdemo import settings, words
@@ -73,16 +73,17 @@ def test_the_recipe_fits_the_minutes_and_the_larger_model_wants_more_than_one_th
 
 def test_a_pace_is_timed_once_for_all_lengths_of_a_recipe(timed, monkeypatch):
     monkeypatch.setattr(settings, "training_threads", lambda runs: 2)
+    timed.prints = '{"images_per_second": 2500, "looks_per_second": 3000}'
     for minutes, preset in ((1, "quick"), (3, "class"), (10, "break"), (2, "quick"), (2.6, "class"), (40, "break"), (60, "hour")):
         assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
-    assert timed.started.read_text().split() == ["quick", "class", "break", "hour"]
+    assert timed.started.read_text().split() == ["quick", "break", "hour"]        # quick and class are one recipe
     timed.until_timed(minutes=3, data="cifar10", changes={"depth": 2})
     timed.until_timed(minutes=3, data="cifar10", changes={"batch": 64})
     timed.until_timed(minutes=3, data="cifar10", changes={"seed": 7, "lr": 0.01})
-    assert timed.starts == 6
+    assert timed.starts == 5
     for changes in ({"precision": "float32"}, {"mix": 0.5}, {"crop_least": 0.5}, {"tint": 0.2}, {"erase": 0.2}):
         timed.until_timed(minutes=3, data="cifar10", changes=changes)
-    assert timed.starts == 11
+    assert timed.starts == 10
 
 
 def test_a_pace_is_timed_again_after_a_while_but_not_beside_a_run(timed, monkeypatch):
@@ -136,12 +137,30 @@ def test_only_what_was_measured_is_promised(timed):
     assert far["expected"] is None and "No run of this length was measured" in far["sentence"]
 
 
-@pytest.mark.parametrize(("speed", "preset"), [(100, "break"), (330, "break"), (650, "hour"), (2000, "hour")])
+@pytest.mark.parametrize(("speed", "preset"), [(100, "class"), (330, "break"), (650, "hour"), (2000, "hour")])
 def test_a_machine_that_is_slow_is_offered_an_hour_of_the_smaller_model(timed, monkeypatch, speed, preset):
     monkeypatch.setattr(settings, "training_threads", lambda runs: 2)
     timed.prints = f'{{"images_per_second": {speed}}}'
     assert timed.until_timed(minutes=60, data="cifar10")["preset"] == preset
     assert timed.until_timed(minutes=60, data="cifar10", preset="hour")["preset"] == "hour"        # who asks for it gets it
+
+
+@pytest.mark.parametrize(("minutes", "speed", "preset"), [
+    (1, 500, "quick"), (1, 50_000, "break"), (3, 500, "class"), (3, 20_000, "break"), (10, 500, "class"), (10, 2000, "break"), (60, 20, "class"), (60, 5000, "hour")])
+def test_a_recipe_is_proposed_by_how_often_it_will_see_the_same_pictures(timed, monkeypatch, minutes, speed, preset):
+    monkeypatch.setattr(settings, "training_threads", lambda runs: 2)
+    timed.prints = f'{{"images_per_second": {speed}}}'
+    assert timed.until_timed(minutes=minutes, data="cifar10")["preset"] == preset
+    asked = timed.until_timed(minutes=minutes, data="cifar10", preset="quick")
+    assert asked["preset"] == "quick"                                       # who asks for one gets it
+
+
+def test_few_pictures_of_ones_own_are_changed_while_they_are_learned_from(timed):
+    own = timed.visitor.sets.create("mugs")
+    for colour in ("red", "green"):
+        for seed in range(3):
+            timed.visitor.sets.add(own, colour, picture_bytes(coloured(colour, seed, (6, 6))))
+    assert timed.until_timed(minutes=1, data=own)["preset"] == "break" and timed.until_timed(minutes=1, data=own, preset="class")["preset"] == "class"
 
 
 def test_recipes_fit_the_pictures_and_the_time(timed):

@@ -38,8 +38,9 @@ def test_every_preset_says_where_it_comes_from_and_names_a_size_that_exists():
 
 
 def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far_outside():
-    points, others = learned("class"), (*learned("quick"), *learned("break"))
+    points, others = learned("class"), (*learned("break"), *learned("hour"))
     assert len(points) >= 4 and len(others) >= 5 and not set(others) & set(points)              # another recipe: a curve of its own
+    assert learned("quick") == points and PRESETS["quick"].train.minutes != PRESETS["class"].train.minutes       # one recipe, of another length
     for point in points:
         assert presets.expected(point.images).accuracy == pytest.approx(point.accuracy)
     low, high = points[0].images, points[-1].images
@@ -50,6 +51,15 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
     assert presets.expected(low / 1.4).accuracy < points[0].accuracy
     assert presets.expected(high * 1.4) == presets.expected(high) == (points[-1].accuracy, points[-1].n)        # no more than was measured
+
+
+def test_what_was_measured_on_processors_like_this_one_and_with_as_many_threads_comes_first():
+    row = presets.Measured
+    preset = presets.Preset(TrainConfig(minutes=1), "vit-micro", "cifar10", "", (
+        row(2, 0.7, 3, 60, 2000), row(1, 0.6, 1, 60, 1500), row(1, 0.61, 2, 60, 1400), row(2, 0.5, 3, 60, 900, presets.XEON), row(1, 0.4, 1, 60, 500, presets.XEON)))
+    assert [one.accuracy for one in preset.near(1, False)] == [0.4, 0.5, 0.61, 0.6, 0.7]
+    assert preset.nearest(1, True).accuracy == 0.61 and preset.nearest(8, True).accuracy == 0.7 and preset.nearest(8, False).accuracy == 0.5
+    assert preset.nearest(1).accuracy == 0.61 and PRESETS["tune"].nearest(1) is None
 
 
 def test_a_single_measured_run_speaks_for_its_own_length_only():

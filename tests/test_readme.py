@@ -58,16 +58,22 @@ def test_every_environment_variable_is_in_the_table_and_none_is_invented():
     assert settings.read({}).max_minutes == 60
 
 
-def test_measured_numbers_in_readme_are_those_beside_the_presets():
+def test_measured_rows_in_readme_are_those_beside_the_presets():
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line.startswith("| `")]
     for name, preset in PRESETS.items():
-        assert f"`{name}`" in README
-        for measured in preset.measured:
-            assert re.search(rf"\| `{name}` \|[^\n]*{measured.accuracy:.1%}", README), (name, measured)
+        own = [row for row in rows if row[0] == f"`{name}`" and len(row) == 9]
+        assert own, name
+        for one in preset.measured:
+            machine, speed = one.machine.name.removeprefix("an AMD ").removeprefix("an Intel "), f"{one.images_per_second:,} ("
+            found = [row for row in own if row[3:7] == [machine, str(one.threads), str(one.n), f"{one.seconds:,}"] and row[7].startswith(speed) and row[8].startswith(f"{one.accuracy:.1%}")]
+            assert len(found) == 1, (name, one)
+            seen = int(re.search(r"\(([\d,]+) seen\)", found[0][7])[1].replace(",", ""))
+            assert seen == pytest.approx(one.seconds * one.images_per_second, rel=0.002), (name, one)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_the_card_and_readme_state_the_accuracy_the_shipped_models_carry(path):
-    parameters, size = (820_000, 2_000_000) if path.stem.endswith("-tiny") else (3_700_000, 8_000_000)
+    parameters, size, least = (820_000, 2_000_000, 0.88) if path.stem.endswith("-tiny") else (3_700_000, 8_000_000, 0.915)
     loaded = checkpoint.load(path)
     facts = loaded.provenance
     card = CARD.split(f": `{path.stem}`")[1].split("\n# ")[0]
@@ -75,7 +81,7 @@ def test_the_card_and_readme_state_the_accuracy_the_shipped_models_carry(path):
     assert stated == round(100 * facts["test_accuracy"], 2) and f"**{stated:.2f}%**" in README
     for name, share in facts["test_per_class"].items():
         assert float(re.search(rf"\| {name} \| ([\d.]+)% \|", card)[1]) == round(100 * share, 1)
-    assert facts["test_accuracy"] >= 0.80 and facts["test_pictures"] == 10_000
+    assert facts["test_accuracy"] >= least and facts["test_pictures"] == 10_000
     assert sum(p.numel() for p in loaded.model.parameters()) <= parameters and path.stat().st_size <= size
     assert path.with_suffix(".png").is_file() and f"]({path.stem}.png)" in CARD
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, distributed, nn
 
+from vitdemo import settings
+
 
 class World(NamedTuple):
     """Which of how many processes this one is."""
@@ -66,9 +68,10 @@ class World(NamedTuple):
 
 @contextlib.contextmanager
 def joined() -> Iterator[World]:
-    """The processes that torchrun started, this one among them; a world of one without torchrun. gloo on CPUs, NCCL on GPUs."""
+    """The processes that torchrun started, this one among them; a world of one without torchrun. gloo on CPUs, NCCL on GPUs, of which each
+    process takes one, unless VITDEMO_DEVICE wants another device. Raises ValueError for one that this machine has not."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if settings.device() == "cuda" else torch.device("cpu")
     if size == 1:
         yield World(device=device)
         return

@@ -11,6 +11,11 @@ class Muon(torch.optim.Muon):
     """`torch.optim.Muon` (Jordan et al. 2024), but all matrices of one shape go through the Newton-Schulz iteration together, as a Vision
     Transformer's blocks are alike and a small matrix alone costs more in calls than in arithmetic; and in float32, see `orthogonal`."""
 
+    def __init__(self, *args: Any, **settings: Any):
+        super().__init__(*args, **settings)
+        if settings.get("adjust_lr_fn") != "original":
+            raise ValueError("this optimizer scales its steps by the shape of a matrix as in the original: say adjust_lr_fn=\"original\"")
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
         if closure is not None:

@@ -78,7 +78,7 @@ def _stage(wanted: Plan, share: float, seconds: float, world: World) -> tuple[in
                 return rows * (step.step - 1) / (step.seconds - warm)
         raise AssertionError("a run of so many steps does not end here")
 
-    rows = min(PROBE, size)
+    rows = min(max(PROBE, world.size), size)
     fast = speed(rows, seconds * (rows == size))
     # a large batch is faster per picture than a small one, so this foresees too much time rather than too little
     while rows < size and min(GROWTH * rows, size) / fast < 2 * seconds:

@@ -40,8 +40,16 @@ SIZES: dict[str, Size] = {
 }
 
 
+class Machine(NamedTuple):
+    """A processor that recipes were measured on."""
+
+    name: str
+    bfloat16: bool                  # whether it has instructions for it, in which it then multiplies
+
+
 MEASURED_ON = "two virtual cores"
-EPYC, XEON = "an AMD EPYC", "an Intel Xeon without bfloat16"
+EPYC, XEON = Machine("an AMD EPYC with bfloat16", True), Machine("an Intel Xeon without bfloat16", False)
+OLDER_EPYC = Machine("an AMD EPYC without bfloat16", False)
 
 
 class Measured(NamedTuple):
@@ -52,7 +60,7 @@ class Measured(NamedTuple):
     n: int
     seconds: float                  # of training
     images_per_second: float
-    machine: str = EPYC
+    machine: Machine = EPYC
 
 
 @dataclass(frozen=True)
@@ -71,13 +79,22 @@ class Preset:
     reported: float | None = None   # accuracy on test pictures, 0 to 1, that `source` states and nobody measured here
     start: str = ""
 
-    def nearest(self, threads: int) -> Measured | None:
-        """What was measured with the number of threads nearest to this one, the first such row where there are several; None where
-        nothing was."""
-        return min(self.measured, key=lambda row: abs(row.threads - threads), default=None)
+    def near(self, threads: int, bfloat16: bool | None = None) -> list[Measured]:
+        """What was measured: first on processors that have bfloat16, or have it not, as said, then with the nearest number of threads, then over
+        the most runs."""
+        return sorted(self.measured, key=lambda row: (bfloat16 not in (None, row.machine.bfloat16), abs(row.threads - threads), -row.n))
+
+    def nearest(self, threads: int, bfloat16: bool | None = None) -> Measured | None:
+        """The first of `near`; None where nothing was measured."""
+        return next(iter(self.near(threads, bfloat16)), None)
+
+    @property
+    def recipe(self) -> tuple[TrainConfig, str]:
+        """Equal for presets that differ in their length alone."""
+        return self.train.with_(minutes=1, epochs=0, steps=0), self.size
 
 
-_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75), shift=1)
+_CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75), shift=0)
 # more pictures in the time by larger batches, faster steps, and mixing against learning pictures by heart
 _BREAK = _CLASS.with_(minutes=10, batch=256, lr=3e-3, muon_lr=0.015, weight_decay=0.1, stage_ends=(0.4, 0.7), shift=3, mix=0.4)
 # heavier changes and lower rates: a long run sees every picture dozens of times
@@ -88,12 +105,11 @@ _MIXED = _OURS + "; mixup (Zhang et al. 2018) and CutMix (Yun et al. 2019)"
 _CROPPED = _MIXED + "; random resized crops (Szegedy et al. 2015), erasing (Zhong et al. 2020)"
 
 PRESETS: dict[str, Preset] = {
-    "quick": Preset(_CLASS.with_(minutes=1, shift=0), "vit-micro", "cifar10", "one minute: a first look",
+    "quick": Preset(_CLASS.with_(minutes=1), "vit-micro", "cifar10", "one minute: a first look",
                     (Measured(2, 0.697, 3, 60, 2015), Measured(1, 0.663, 4, 60, 1488), Measured(2, 0.780, 3, 120, 2495), Measured(2, 0.642, 3, 60, 1266, XEON),
                      Measured(1, 0.520, 2, 48, 759, XEON)), source=_OURS),
     "class": Preset(_CLASS, "vit-micro", "cifar10", "three minutes: fits into a lesson",
-                    (Measured(2, 0.751, 3, 180, 1273, XEON), Measured(1, 0.695, 2, 180, 746, XEON), Measured(2, 0.796, 1, 360, 1233, XEON), Measured(2, 0.617, 3, 60, 1239, XEON)),
-                    source=_OURS),
+                    (Measured(2, 0.690, 3, 180, 628, OLDER_EPYC), Measured(1, 0.634, 2, 180, 405, OLDER_EPYC)), source=_OURS),
     "break": Preset(_BREAK, "vit-micro", "cifar10", "ten minutes: fits into a break",
                     (Measured(2, 0.852, 3, 600, 2571), Measured(2, 0.816, 1, 600, 1287, XEON), Measured(1, 0.833, 1, 600, 1688), Measured(1, 0.790, 2, 600, 903), Measured(1, 0.871, 1, 3600, 868)), source=_MIXED),
     "hour": Preset(_LONG.with_(minutes=60, epochs=0, stage_ends=(0.35, 0.65), crop_least=0.5, crop_most=1.3, tint=0.1, erase=0.1, mix=0.6, mix_end=0.85),
@@ -138,8 +154,9 @@ def _rising(points: list[Learned]) -> tuple[Learned, ...]:
 
 
 def learned(preset: str) -> tuple[Learned, ...]:
-    """What runs of a recipe had learned."""
-    return _rising([Learned(round(m.seconds * m.images_per_second), m.accuracy, m.seconds, m.threads, m.n) for m in PRESETS[preset].measured])
+    """What runs of a recipe had learned, whatever the length of the preset they were runs of."""
+    rows = [row for other in PRESETS.values() if other.recipe == PRESETS[preset].recipe for row in other.measured]
+    return _rising([Learned(round(m.seconds * m.images_per_second), m.accuracy, m.seconds, m.threads, m.n) for m in rows])
 
 
 class Expected(NamedTuple):

@@ -293,7 +293,9 @@ def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int
 @cache
 def quick_at_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 matrices by instructions of their own; others need several times as long as for float32."""
-    known = getattr(torch.cpu, "get_capabilities", dict)()                  # older versions of PyTorch do not tell
+    if not hasattr(torch.cpu, "get_capabilities"):                          # older versions of PyTorch tell by another name
+        return getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+    known = torch.cpu.get_capabilities()
     return any(known.get(name) for name in ("avx512_bf16", "amx_bf16"))
 
 

@@ -19,6 +19,7 @@ from short_runs import best, trained
 
 from vitdemo import heap, settings
 from vitdemo.plan import plan
+from vitdemo.train import quick_at_bfloat16
 
 PLAIN = {"optimizer": "adamw", "lr": 1e-3, "stages": [], "stage_ends": []}
 CHANGES: dict[str, dict[str, Any]] = {
@@ -26,7 +27,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "AdamW for everything, rate halved": {"optimizer": "adamw", "lr": 0.75e-3}, "AdamW for everything, rate doubled": {"optimizer": "adamw", "lr": 3e-3},
     "both": PLAIN, "both, rate halved": {**PLAIN, "lr": 0.5e-3}, "both, rate doubled": {**PLAIN, "lr": 2e-3},
     "Muon's rate doubled": {"muon_lr": 0.016}, "Muon's rate halved": {"muon_lr": 0.004}, "AdamW's rate tripled": {"lr": 6e-3}, "less momentum": {"momentum": 0.9},
-    "batch 64": {"batch": 64}, "batch 256": {"batch": 256}, "no shift": {"shift": 0}, "no flip": {"flip": False}, "no label smoothing": {"label_smoothing": 0.0},
+    "batch 64": {"batch": 64}, "batch 256": {"batch": 256}, "shifts of up to a pixel": {"shift": 1}, "shifts of up to 4 pixels": {"shift": 4}, "no flip": {"flip": False}, "no label smoothing": {"label_smoothing": 0.0},
     "cosine decay": {"decay": "cosine"}, "no warm-up": {"warmup": 0.0}, "mean of the patches": {"pool": "mean"}, "no weight decay": {"weight_decay": 0.0},
     "whole gradients": {"clip": 0.0}, "one size more, 12 pixels": {"stages": [0.375, 0.5, 0.75, 1], "stage_ends": [0.2, 0.5, 0.75]},
     "less at full size": {"stage_ends": [0.5, 0.9]}, "wide and shallow": {"dim": 128, "heads": 4, "depth": 4},
@@ -60,7 +61,7 @@ def main() -> None:
     args = parser.parse_args()
     heap.keep()                                                             # as the training command does
     threads = args.threads or settings.cores()
-    print(f"{settings.machine()}, {threads} threads\n")
+    print(f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}, {threads} threads\n")
     if args.overtake:
         return overtake(args.overtake, threads, args.seeds[0])
     print("| change | n | images seen | accuracy on validation pictures |\n|---|---|---|---|")

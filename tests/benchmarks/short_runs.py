@@ -18,6 +18,7 @@ from vitdemo import checkpoint, heap, settings
 from vitdemo.plan import Plan, plan
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
+from vitdemo.train import quick_at_bfloat16
 from vitdemo.trainer import carry_out
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     length.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
     heap.keep()                                                             # as the training command does
-    print(f"{settings.machine()}\n")
+    print(f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")
     for preset in args.presets:
         for threads in args.threads:

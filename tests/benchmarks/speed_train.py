@@ -6,7 +6,7 @@
 Every peer is built to the same shape (width, blocks, heads, MLP, patch, class token, learned positions, no dropout) and takes the same
 steps: forward, backward, AdamW as its users write it (`loss.backward(); optimizer.step()`). Ours is measured by that same step, and
 as the training command runs it (`vitdemo.heap`, `vitdemo.train.learn`), with the same AdamW. Full-size images of random numbers in memory;
-nothing is augmented. What the command gains in float32 are exact means (the same formula, memory that is kept); bfloat16 is not exact, and is
+nothing is augmented. What the command gains in float32 are exact means (AdamW in one fused step, memory that is kept); bfloat16 is not exact, and is
 taken where the processor has instructions for it, so the peers have rows in bfloat16 too (the same autocast, memory kept), and each row is set beside the fastest
 peer with the same numbers. Each has a process of its own, of which one works at a time; a round is `--steps` steps of each, one after the
 other; a number is the median over the rounds, with the lowest and the highest. With --compile each model is compiled first (needs a C++

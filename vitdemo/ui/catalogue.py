@@ -42,12 +42,12 @@ def settings() -> list[dict[str, Any]]:
     return listed
 
 
-def presets(threads: int) -> list[dict[str, Any]]:
-    """Every recipe: what it is, where it comes from, what is reported there, and what was measured, nearest to `threads` first."""
+def presets(threads: int, bfloat16: bool) -> list[dict[str, Any]]:
+    """Every recipe: what it is, where it comes from, what is reported there, and what was measured, nearest to this host first."""
     return [{
         "name": name, "about": preset.about, "source": preset.source, "reported": preset.reported, "minutes": preset.train.minutes or None,
         "epochs": preset.train.epochs or None, "data": preset.data, "size": preset.size, "start": preset.start,
-        "measured": [m._asdict() for m in sorted(preset.measured, key=lambda m: (abs(m.threads - threads), -m.n))],
+        "measured": [m._asdict() | {"machine": m.machine.name} for m in preset.near(threads, bfloat16)],
         "note": f"Measured on {MEASURED_ON}." if preset.measured else "Not measured here to the end." if preset.reported else "",
     } for name, preset in PRESETS.items()]
 

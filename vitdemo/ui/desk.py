@@ -9,6 +9,7 @@ from vitdemo import words
 from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.runs import RunError
+from vitdemo.train import quick_at_bfloat16
 from vitdemo.ui import catalogue, fields
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import EXAMPLES, RECORDED
@@ -31,7 +32,7 @@ class Desk:
         owner = self._reach.owner
         return {
             "training": owner.training, "off": "" if owner.training else words.TRAIN_OFF, "max_minutes": owner.max_minutes,
-            "public": owner.public, "presets": catalogue.presets(self._reach.threads), "sizes": catalogue.sizes(),
+            "public": owner.public, "presets": catalogue.presets(self._reach.threads, quick_at_bfloat16()), "sizes": catalogue.sizes(),
             "settings": catalogue.settings(), "races": catalogue.kinds(),
             "data": [{"name": name, "title": known.title, "here": not (note := self._reach.source({"data": name}).note), "note": note}
                      for name, known in KNOWN.items()],

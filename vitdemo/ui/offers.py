@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vitdemo import data, words
 from vitdemo.child import environment
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected, learned
-from vitdemo.train import batch_size, looks_made, pictures_tested, training_time
+from vitdemo.train import batch_size, looks_made, pictures_tested, quick_at_bfloat16, training_time
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, by_clock, fitting, order
@@ -23,7 +23,8 @@ KEPT = 64                                       # paces that are remembered
 TIME_OUT = 90                                   # seconds a measurement may take, on a machine that is busy with a run
 LASTS = 900                                     # seconds that a pace is believed: a laptop is plugged in, gets warm, has other work
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
-LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes of CIFAR-10 by the most minutes they are for
+LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes by the most minutes they are for, until a pace is known
+PASSES = 16                                     # from so many on over the same pictures "break", which changes and mixes them, comes further than "class", which does not
 LOOK_FACTOR = 0.5                               # pictures looked at in the time of one learned from, where that was not measured: looks are float32, at full size
 FAST = 2                                        # threads from which on the larger model of the last one comes far enough in an hour
 # the settings of a recipe that a pace depends on
@@ -56,9 +57,12 @@ class Offers:
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
         preset, busy = suggested(request, minutes, self._reach.threads), self._reach.scheduler.busy()
         made, found = self._timed(request, preset, minutes)
-        if request.get("preset") is None and found and not found.elsewhere and falls_short(made, found):
-            preset = LADDER[-2][0]
-            made, found = self._timed(request, preset, minutes)
+        if request.get("preset") is None and not fitting(request):
+            for _ in range(2):                                              # from the hour's recipe to the one of three minutes, at most
+                if found is None or found.elsewhere or (better := further(made, found)) == preset:
+                    break
+                preset = better
+                made, found = self._timed(request, preset, minutes)
         clocked = by_clock(minutes, made.source.pictures)
         if found is None:
             return {"measuring": True, "preset": preset, "busy": busy, "by_clock": clocked, "sentence": words.MEASURING}
@@ -145,6 +149,14 @@ def suggested(request: Request, minutes: float, threads: int) -> str:
     return fitting(request) or next((name for name, most in rungs if minutes <= most), rungs[-1][0])
 
 
+def further(made: Order, found: Measurement) -> str:
+    """The recipe of LADDER that comes further in the time of an order than its own, at the pace that was found here; or its own."""
+    preset, passes = made.plan.preset, training_seconds(made, found) * found.speed / learned_from(made)
+    if preset in ("quick", "class"):
+        return "break" if passes > PASSES else preset
+    return "break" if falls_short(made, found) else "class" if preset == "break" and passes < PASSES else preset
+
+
 def falls_short(made: Order, found: Measurement) -> bool:
     """Whether an order is the last recipe of LADDER on a machine too slow for its larger model, where the one before it comes further."""
     if made.plan.preset != LADDER[-1][0]:
@@ -160,11 +172,11 @@ def key_of(made: Order) -> str:
 
 
 def elsewhere(made: Order) -> Measurement:
-    """How fast an order's recipe was where it was measured, with a number of threads near to its own; 0 where the order is not the recipe
+    """How fast an order's recipe was where it was measured, on a processor and with a number of threads like its own; 0 where the order is not the recipe
     as it stands, or that was never measured."""
-    row = PRESETS[made.plan.preset].nearest(made.plan.train.threads) if unchanged(made) else None
+    row = PRESETS[made.plan.preset].nearest(made.plan.train.threads, quick_at_bfloat16()) if unchanged(made) else None
     speed = row.images_per_second if row else 0.0
-    return Measurement(speed, LOOK_FACTOR * speed, elsewhere=MEASURED_ON + (f" of {row.machine}" if row else ""))
+    return Measurement(speed, LOOK_FACTOR * speed, elsewhere=MEASURED_ON + (f" of {row.machine.name}" if row else ""))
 
 
 def training_seconds(made: Order, found: Measurement) -> float:
