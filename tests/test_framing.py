@@ -141,7 +141,7 @@ def test_the_page_holds_a_part_to_the_picture_it_was_chosen_of(models, tmp_path)
     on, questions = explore.Handlers(models, results), Questions(results, models.box)
     asked = {"model": "box", "side": None, "fit": None, "part": [0, 0.5, 1, 1], "serial": 3}
     look, _, value, echo = on.model(str(path), gr.EventData(None, asked))
-    assert look == Look() and echo == {"echo": 3} and value["link"]["part"] is True               # the next picture is looked at as a whole
+    assert look == Look() and echo == {"echo": 3, "key": value["key"]} and value["link"]["part"] is True               # the next picture is looked at as a whole
     assert not on.picture(str(path), look)["link"]["part"]
     answer = questions.ask({"question": "picture", "key": value["key"]})
     shown = Image.open(io.BytesIO(base64.b64decode(answer["picture"].split(",")[1])))

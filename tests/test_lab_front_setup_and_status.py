@@ -348,6 +348,16 @@ def test_passes_leave_the_recipe_to_the_server_which_knows_what_goes_with_the_pi
     assert "preset" not in sent and "minutes" not in sent and sent["epochs"] >= 1
 
 
+def test_a_start_right_after_the_choice_of_passes_takes_nothing_of_the_proposal_for_minutes_along(lab):
+    tab = lab()
+    expect(tab.locator(".vl-offer")).to_contain_text("pictures")
+    tab.locator(".vl-setup summary").first.click()
+    tab.evaluate("""() => { document.querySelector('[data-unit=epochs]').click(); document.querySelector('.vl-go').click(); }""")
+    expect(tab.locator(".vl-status")).to_be_visible()
+    sent = asked(tab, "start")[0]
+    assert "preset" not in sent and "minutes" not in sent and sent["epochs"] >= 1
+
+
 @pytest.mark.parametrize(("data", "recipe", "then"), [("f" * 32, "mnist", "f" * 32), ("f" * 32, "class", "f" * 32), ("cifar10", "mnist", "mnist"), ("mnist", "class", "cifar10")])
 def test_a_recipe_brings_published_pictures_but_takes_nobodys_own_away(lab, data, recipe, then):
     tab = lab()

@@ -60,6 +60,9 @@ def test_what_was_measured_on_processors_like_this_one_and_with_as_many_threads_
     assert [one.accuracy for one in preset.near(1, False)] == [0.4, 0.5, 0.61, 0.6, 0.7]
     assert preset.nearest(1, True).accuracy == 0.61 and preset.nearest(8, True).accuracy == 0.7 and preset.nearest(8, False).accuracy == 0.5
     assert preset.nearest(1).accuracy == 0.61 and PRESETS["tune"].nearest(1) is None
+    hours = presets.Preset(TrainConfig(minutes=60), "vit-micro", "cifar10", "", (row(1, 0.7, 3, 600, 900), row(1, 0.8, 1, 3600, 800)))
+    assert hours.nearest(1).accuracy == 0.8                                 # of the length that is nearest
+    assert PRESETS["class"].nearest(2, True) in PRESETS["quick"].measured   # the same recipe, where it was measured on such a processor
 
 
 def test_a_single_measured_run_speaks_for_its_own_length_only():

@@ -178,6 +178,23 @@ def test_however_slow_looks_are_a_run_trains_for_a_fifth_of_its_minutes_and_look
     assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
 
 
+@pytest.mark.parametrize("takes", [[20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6, 7, 7.5, 6.5, 8, 9, 10, 11, 12, 13, 14], [13.4, 14.5, 9, 3, 3, 3, 3, 3, 3, 3, 3]])
+def test_looks_that_change_their_pace_stay_apart_and_progress_never_goes_back(takes):
+    now, pause, rest = [0.0], [], iter(takes)
+
+    def clock() -> float:
+        now[0] += pause.pop() if pause else 1.0
+        return now[0]
+
+    config = TrainConfig(minutes=3, clock="all", batch=16, evaluations=10)
+    state = train.State(fresh(), config)
+    steps = list(train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=9, between=lambda: pause or pause.append(next(rest))))
+    looks = [s.progress for s in steps if s.accuracy is not None]
+    assert len(looks) == 1 + state.planned >= 3 and max(b - a for a, b in zip(looks, looks[1:])) < 1.7 / state.planned      # evenly, but for the reckoning
+    assert min(b - a for a, b in zip(looks, looks[1:])) > 0.4 / state.planned
+    assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
+
+
 def test_a_loss_that_is_no_number_ends_the_run_before_the_step_is_taken():
     model = fresh()
     steps = train.fit(model, pictures(), pictures(9), SHORT.with_(lr=10.0, clip=0.0), preprocessing=LOOK)

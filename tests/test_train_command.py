@@ -446,19 +446,19 @@ def test_time_left_counts_what_remains_of_the_minutes_the_looks_and_the_test(col
     wanted = train_command.plan(minutes=2, changes={"evaluations": 4})
     writer = recorder.Recorder.__new__(recorder.Recorder)
     writer.plan, writer.parts = wanted, recorder.Parts("x", 1, [0] * 10, [0] * 30, (), None)
-    writer.state = SimpleNamespace(seconds_a_look=3.0, looks=1)
+    writer.state = SimpleNamespace(seconds_a_look=3.0, looks_ahead=3)
     step = recorder.Step(step=9, images=900, epoch=0.1, progress=0.25, seconds=30.0, loss=1.0, rate=1.0, accuracy=None)
     assert writer.left(step, 30.0) == pytest.approx(90 + (3 + 3) * 3.0) and writer.left(step, None) is None
     writer.plan = train_command.plan(epochs=2, changes={"evaluations": 4})
     # 3,600 pictures: those from 25 to 45 % as large as now, 16 patches, then 36 and 64 of them
     assert writer.left(step, 30.0) == pytest.approx(3600 / 30 * (0.20 + 0.30 * 36 / 16 + 0.25 * 64 / 16) + (3 + 3) * 3.0)
-    writer.state.looks = 3
+    writer.state.looks_ahead = 1
     assert writer.left(step._replace(images=2880, progress=0.8), 30.0) == pytest.approx(720 / 30 + (1 + 3) * 3.0)
     writer.plan = train_command.plan(minutes=2, changes={"clock": "all", "evaluations": 4})
     # two looks were made at 30 of 96 seconds, three are ahead, and the test: two minutes in all
-    writer.state.looks, whole = 1, 120 - 5 * 3 - 3 * 3.0
+    writer.state.looks_ahead, whole = 3, 120 - 5 * 3 - 3 * 3.0
     assert writer.left(step._replace(progress=30 / whole), 30.0) == pytest.approx(120 - 30 - 2 * 3)
-    writer.state.looks = 4
+    writer.state.looks_ahead = 0
     assert writer.left(step._replace(seconds=whole, progress=1.0), 30.0) == 3 * 3.0      # the test is still to come
 
 
@@ -497,3 +497,9 @@ def test_a_run_does_not_go_on_over_other_pictures(colour_zip, tmp_path, capsys):
     assert train_command.main(["--out", str(tmp_path / "run"), "--resume"]) == 1
     assert "the pictures have changed since this run was stopped" in capsys.readouterr().err
     assert RunFolder(tmp_path / "run").status().state == "stopped"
+
+
+def test_a_device_that_is_not_there_is_one_sentence(colour_zip, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("VITDEMO_DEVICE", "tpu")
+    assert train_command.main(arguments(colour_zip, tmp_path / "run")) == 1
+    assert capsys.readouterr().err == "VITDEMO_DEVICE must be auto, cuda, mps, cpu, not 'tpu'\n"

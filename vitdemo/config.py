@@ -231,7 +231,7 @@ class TrainConfig(_Checked):
     stages: tuple[float, ...] = ()    # shares of the full side the images are trained at, in order; empty: full size only
     stage_ends: tuple[float, ...] = ()                      # shares of the budget at which each but the last stage ends
     validation: float = 0.05          # share of the training pictures held out to choose the best weights
-    evaluations: int = 10             # how often the budget is interrupted to look at the validation part
+    evaluations: int = 10             # how often, at most, the budget is interrupted to look at the validation part
     seed: int = 0
     precision: Literal["auto", "float32"] = "auto"          # of matrix products: bfloat16 where the processor has instructions for it
     threads: int = 0                  # torch threads; 0 means every core this process may use

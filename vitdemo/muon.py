@@ -13,8 +13,8 @@ class Muon(torch.optim.Muon):
 
     def __init__(self, *args: Any, **settings: Any):
         super().__init__(*args, **settings)
-        if settings.get("adjust_lr_fn") != "original":
-            raise ValueError("this optimizer scales its steps by the shape of a matrix as in the original: say adjust_lr_fn=\"original\"")
+        if settings.get("adjust_lr_fn") not in (None, "original"):
+            raise ValueError(f"this optimizer scales its steps as the original does, not by adjust_lr_fn={settings['adjust_lr_fn']!r}")
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:

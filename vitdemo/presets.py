@@ -80,13 +80,19 @@ class Preset:
     start: str = ""
 
     def near(self, threads: int, bfloat16: bool | None = None) -> list[Measured]:
-        """What was measured: first on processors that have bfloat16, or have it not, as said, then with the nearest number of threads, then over
-        the most runs."""
-        return sorted(self.measured, key=lambda row: (bfloat16 not in (None, row.machine.bfloat16), abs(row.threads - threads), -row.n))
+        """What was measured: first on processors that have bfloat16, or have it not, as said, then with the nearest number of threads, then for
+        the length nearest to this one, then over the most runs."""
+        return self._sorted(self.measured, threads, bfloat16)
 
     def nearest(self, threads: int, bfloat16: bool | None = None) -> Measured | None:
-        """The first of `near`; None where nothing was measured."""
-        return next(iter(self.near(threads, bfloat16)), None)
+        """The first of those, and of what other presets of this recipe measured; None where nothing was."""
+        rows = [row for other in PRESETS.values() if other is not self and other.recipe == self.recipe for row in other.measured]
+        return next(iter(self._sorted((*self.measured, *rows), threads, bfloat16)), None)
+
+    def _sorted(self, rows: tuple[Measured, ...], threads: int, bfloat16: bool | None) -> list[Measured]:
+        whole = 60 * self.train.minutes
+        return sorted(rows, key=lambda row: (bfloat16 not in (None, row.machine.bfloat16), abs(row.threads - threads),
+                                             abs(math.log(row.seconds / whole)) if whole else 0.0, -row.n))
 
     @property
     def recipe(self) -> tuple[TrainConfig, str]:

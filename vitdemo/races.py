@@ -87,7 +87,7 @@ def total_seconds(runs: Sequence[Plan], *, pace: float | None = None) -> float:
 
 
 def _measured(preset: str, threads: int) -> float:
-    """Pictures per second of a recipe, measured with the number of threads nearest to this one."""
+    """Pictures per second of a recipe on any machine it was measured on, with the number of threads nearest to this one."""
     row = PRESETS[preset].nearest(threads) if preset in PRESETS else None
     if not row:
         raise ConfigError(f"the pace of {preset!r:.40} has to be measured before a race of equal steps can be planned")

@@ -23,7 +23,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16, looks_made, pictures_tested, stage_size, stage_sizes
+from vitdemo.train import State, Step, in_bfloat16, pictures_tested, stage_size, stage_sizes
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name
@@ -110,7 +110,7 @@ class Recorder:
         budget, each = self.plan.train, self.state.seconds_a_look
         # of a run of minutes, progress is the share of its training time
         training = step.seconds * (1 / step.progress - 1) if budget.minutes else step.images / step.progress / speed * self._ahead(step.progress)
-        return training + max(0, looks_made(budget, each) - self.state.looks) * each + self.tested * each / len(self.parts.validation)
+        return training + self.state.looks_ahead * each + self.tested * each / len(self.parts.validation)
 
     def _ahead(self, progress: float) -> float:
         """The share of all pictures that is still to come, each counted as so many times its own present cost as its size has patches more

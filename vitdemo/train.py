@@ -28,7 +28,7 @@ from vitdemo.muon import Muon
 
 ALONE = World()
 TEST_SHARE, LEAST_TESTED = 0.1, 1000            # of a run's minutes that the test may take, and the pictures it has all the same
-LOOKS_SHARE = 0.3                               # of a run's minutes that the looks may take after the one before the first step; the last one is made all the same
+LOOKS_SHARE = 0.3                               # of a run's minutes that its looks may take after the one before the first step
 
 
 class TrainingError(ValueError):
@@ -63,6 +63,8 @@ class State:
         self.seconds = 0.0          # of training
         self.look_seconds = 0.0     # of all looks
         self.looks = 0              # evaluations so far, the one before the first step not counted
+        self.planned = config.evaluations           # how many there will be, see `looks_made`
+        self.progress = 0.0         # of a run of minutes, the most so far: it does not go back where looks turn out quicker
         self.owed = False           # one is due and not done yet: it was cut short
         self.complete = False       # the last one is done
 
@@ -71,11 +73,16 @@ class State:
         """What a look takes, the mean over all so far; 0 before the first one."""
         return self.look_seconds / (self.looks + 1)
 
+    @property
+    def looks_ahead(self) -> int:
+        """How many looks are still to come: the last one is made whatever happens."""
+        return max(not self.complete, self.planned - self.looks)
+
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
                 "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds,
-                "looks": self.looks, "owed": self.owed, "complete": self.complete}
+                "looks": self.looks, "planned": self.planned, "progress": self.progress, "owed": self.owed, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
@@ -83,6 +90,7 @@ class State:
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
         self.look_seconds, self.owed, self.complete = state.get("look_seconds", 0.0), state.get("owed", False), state.get("complete", False)
+        self.planned, self.progress = state.get("planned", self.config.evaluations), state.get("progress", 0.0)
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -127,8 +135,8 @@ def pictures_tested(there: int, config: TrainConfig, each: float) -> int:
 
 
 def looks_made(config: TrainConfig, each: float) -> int:
-    """How often a run looks after its first step, at `each` seconds a look: as often as it should, but where the minutes count everything only
-    as often as LOOKS_SHARE of those allow, and once at least."""
+    """How often a run looks after its first step, by the seconds that the look before it took: as often as it should, but where the minutes count
+    everything only as often as LOOKS_SHARE of those allow, and once at least."""
     if config.clock == "training" or not config.minutes or not each:
         return config.evaluations
     return min(config.evaluations, max(1, int(LOOKS_SHARE * 60 * config.minutes / each)))
@@ -190,7 +198,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
         teacher: Callable[[Tensor], Tensor] | None = None, world: World = ALONE) -> Iterator[Step]:
     """Train `model` in place, on its own device, on `train` and look at `validation` before the first step and then `config.evaluations`
-    times, evenly over the budget and the last time at its end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
+    times (less often where `looks_made` says so), evenly over the budget and the last time at its end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
     Where the minutes count everything, time is left for a test on `tested` pictures afterwards. What a `teacher` answers to the prepared
     input, (B, K) shares, takes the place of the labels.
 
@@ -210,16 +218,20 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         if steps_wanted:
             return min(1.0, state.step / steps_wanted)
         each = state.seconds_a_look
-        ahead = max(not state.complete, looks_made(config, each) - state.looks)
         test = pictures_tested(tested, config, each / len(validation)) * each / len(validation)
-        return min(1.0, state.seconds / training_time(config, state.look_seconds + ahead * each, test))
+        used = state.seconds / training_time(config, state.look_seconds + state.looks_ahead * each, test)
+        state.progress = min(1.0, max(state.progress, used))
+        return state.progress
 
     def told(loss: float, factor: float, look: bool) -> Step:
         start = clock() if look else 0.0
         logits = predict(model, validation.images, preprocessing, between=between) if look and not world.rank else None
         if look:
             state.look_seconds += world.told(clock() - start)
-            state.looks += state.step > 0
+            if state.step:
+                state.looks += 1
+            else:
+                state.planned = looks_made(config, state.look_seconds)
         accuracy = None if logits is None else (logits.argmax(1) == validation.labels).double().mean().item()
         return Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor, accuracy, logits)
 
@@ -237,7 +249,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         done = progress()
-        look = state.owed = done >= min(1.0, (state.looks + 1) / looks_made(config, state.seconds_a_look))
+        look = state.owed = state.owed or done >= min(1.0, (state.looks + 1) / state.planned)
         step = told(loss, factor, look)
         state.owed = False
         state.complete = done >= 1 or progress() >= 1                       # a last look that was quicker than foreseen makes no time for more steps

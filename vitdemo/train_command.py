@@ -114,6 +114,9 @@ def main(arguments: list[str] | None = None) -> int:
             return _run(args, world)
     except KeyboardInterrupt:
         return 130
+    except ValueError as error:                                             # a setting of the owner's that this machine cannot follow
+        print(error, file=sys.stderr)
+        return 1
 
 
 def _run(args: argparse.Namespace, world: distributed.World) -> int:

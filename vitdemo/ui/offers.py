@@ -24,7 +24,7 @@ TIME_OUT = 90                                   # seconds a measurement may take
 LASTS = 900                                     # seconds that a pace is believed: a laptop is plugged in, gets warm, has other work
 FAILED_FOR = 20                                 # seconds before a measurement that failed is tried again
 LADDER = (("quick", 2.5), ("class", 6.0), ("break", 40.0), ("hour", float("inf")))          # recipes by the most minutes they are for, until a pace is known
-PASSES = 16                                     # from so many on over the same pictures "break", which changes and mixes them, comes further than "class", which does not
+PASSES = 16                                     # over the same pictures: from so many on "break" comes further than "class", which hardly changes them
 LOOK_FACTOR = 0.5                               # pictures looked at in the time of one learned from, where that was not measured: looks are float32, at full size
 FAST = 2                                        # threads from which on the larger model of the last one comes far enough in an hour
 # the settings of a recipe that a pace depends on
@@ -57,12 +57,14 @@ class Offers:
         minutes = fields.number(request, "minutes", most, least=0.02, default=min(3.0, most))
         preset, busy = suggested(request, minutes, self._reach.threads), self._reach.scheduler.busy()
         made, found = self._timed(request, preset, minutes)
-        if request.get("preset") is None and not fitting(request):
-            for _ in range(2):                                              # from the hour's recipe to the one of three minutes, at most
-                if found is None or found.elsewhere or (better := further(made, found)) == preset:
-                    break
-                preset = better
-                made, found = self._timed(request, preset, minutes)
+        tried, free = {preset}, request.get("preset") is None and not fitting(request)
+        while free and found and not found.elsewhere and (better := further(made, found)) not in tried:
+            tried.add(better)
+            try:
+                made, found = self._timed(request, better, minutes)
+            except RequestError:                                            # too large for this host, or not to be timed
+                break
+            preset = better
         clocked = by_clock(minutes, made.source.pictures)
         if found is None:
             return {"measuring": True, "preset": preset, "busy": busy, "by_clock": clocked, "sentence": words.MEASURING}
@@ -152,9 +154,12 @@ def suggested(request: Request, minutes: float, threads: int) -> str:
 def further(made: Order, found: Measurement) -> str:
     """The recipe of LADDER that comes further in the time of an order than its own, at the pace that was found here; or its own."""
     preset, passes = made.plan.preset, training_seconds(made, found) * found.speed / learned_from(made)
-    if preset in ("quick", "class"):
-        return "break" if passes > PASSES else preset
-    return "break" if falls_short(made, found) else "class" if preset == "break" and passes < PASSES else preset
+    (quick, short), (longer, _), (changing, _), _ = LADDER
+    if preset in (quick, longer):
+        return changing if passes > PASSES else preset
+    if falls_short(made, found):
+        return changing
+    return (quick if made.plan.train.minutes <= short else longer) if preset == changing and passes < PASSES else preset
 
 
 def falls_short(made: Order, found: Measurement) -> bool:

@@ -58,7 +58,8 @@ const setup = { offer: null };
 
   // What a run is asked to be, in the server's words.
   setup.wish = () => {
-    const preset = form.preset ?? setup.offer?.preset;                    // without one the server takes what goes with the pictures
+    // a proposal is for minutes; without one the server takes what goes with the pictures
+    const preset = form.preset ?? (form.unit === "minutes" ? setup.offer?.preset : null);
     return { ...(preset ? { preset } : {}), ...(form.model ? { model: form.model } : {}), data: form.data, [form.unit]: form.amount,
       changes: changes(), start: form.start, freeze: form.freeze };
   };

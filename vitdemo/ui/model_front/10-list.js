@@ -37,10 +37,11 @@ function pick(value) {
   tell(phrase(WORDS.not_here, { model: entry.title }), { doing: [load, button(WORDS.not_now, stay)] });
 }
 
-// Everything as it was: the model that looks keeps looking.
+// Everything as it was: the model that looks keeps looking, also one that another tab of the page chose and that was not described yet.
 function stay() {
   waiting = null;
   tell("");
+  if (begun && about?.model !== chosen.model) return follow(chosen);
   if (about) describe(about.line, about.facts);
   if (offer) fillModels();
 }
