@@ -65,6 +65,7 @@ def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_l
     answered(tab, "photo_without_suffix", photo.read_bytes(), kind="")
     expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12 pixels")
     tab.get_by_role("button", name=re.compile("clear|remove", re.I)).first.click()
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")         # the server's word on that; later, it would take the place of the next
     tab.locator("#vd-picture input[type=file]").evaluate("""field => {                      // made there: to send so much to the browser takes long
         const data = new DataTransfer();
         data.items.add(new File([new Uint8Array(21e6)], 'large.png', { type: 'image/png' }));
