@@ -217,6 +217,11 @@ def visit(browser, page):
         context.close()
 
 
+def clear(tab: Page) -> None:
+    """Empty the picture input."""
+    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+
+
 def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
     clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
     if clear.count():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import axe_playwright_python
 import pytest
-from conftest import CAMERA, coloured, drawn, driving, picture_bytes, serving, upload, watched
+from conftest import CAMERA, clear, coloured, drawn, driving, picture_bytes, serving, upload, watched
 from playwright.sync_api import Page, expect
 
 from vitdemo.ui.offers import Measurement, Offers
@@ -199,7 +199,7 @@ def explore(tab: Page) -> Iterator[str]:
     upload(tab, "notes.txt", b"no picture", "text/plain")
     expect(tab.locator(".vd-message")).not_to_be_empty()
     yield "failed"
-    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    clear(tab)
     expect(tab.locator(".vd[data-state=empty] .vd-message")).not_to_be_empty()
     yield "empty"
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import answered, cell_colours, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
+from conftest import answered, cell_colours, clear, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
 from playwright.sync_api import expect
 
 from vitdemo import checkpoint, words
@@ -64,7 +64,7 @@ def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_l
     tab = visit()
     answered(tab, "photo_without_suffix", photo.read_bytes(), kind="")
     expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12 pixels")
-    tab.get_by_role("button", name=re.compile("clear|remove", re.I)).first.click()
+    clear(tab)
     expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")         # the server's word on that; later, it would take the place of the next
     tab.locator("#vd-picture input[type=file]").evaluate("""field => {                      // made there: to send so much to the browser takes long
         const data = new DataTransfer();

@@ -1,6 +1,5 @@
 """The model bar on a real page: a published model fetched from a stand-in hub, cancelled, refused, another size, one's own file."""
 
-import io
 import json
 import re
 import threading
@@ -9,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import answered, drawn, seeded, serving, upload, watched
+from conftest import answered, clear, drawn, picture_bytes, seeded, serving, upload, watched
 from hub_stand_in import HubStandIn
 from parity import state_of
 from PIL import Image
@@ -128,7 +127,7 @@ def test_another_size_and_the_whole_picture_change_the_grid(tab):
 
 
 def test_a_cleared_input_stays_empty_when_another_size_is_chosen(tab):
-    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    clear(tab)
     expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
     tab.locator(".vm-sides").select_option(index=1)
     tab.wait_for_timeout(700)
@@ -160,9 +159,7 @@ NAMES = {(255, 0, 0): "red", (0, 0, 255): "blue"}
 
 
 def flat(colour):
-    content = io.BytesIO()
-    Image.new("RGB", (40, 40), colour).save(content, "PNG")
-    return content.getvalue()
+    return picture_bytes(Image.new("RGB", (40, 40), colour))
 
 
 def settled(tab, side, blue):
@@ -230,7 +227,7 @@ def test_an_input_that_was_cleared_while_its_picture_was_looked_at_otherwise_sta
     answered(tab, "red.png", flat("red"))
     tab.locator(".vm-sides").select_option(index=1)
     assert looks.begun.wait(30)
-    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    clear(tab)
     expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
     release(tab, looks)
     expect(tab.locator(".vd")).to_have_attribute("data-state", "empty")

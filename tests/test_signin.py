@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import WAIT, picture_bytes, seeded, serving, watched
+from conftest import WAIT, clear, picture_bytes, seeded, serving, watched
 from PIL import Image
 from playwright.sync_api import expect
 
@@ -90,7 +90,7 @@ def test_after_signing_in_a_browser_gets_the_whole_page(locked, browser):
     tab.get_by_role("button", name="Login").click()
     expect(tab.locator(".vd-verdict")).not_to_be_empty(timeout=WAIT)
     before = tab.locator(".vd-seen").evaluate("canvas => canvas.toDataURL()")
-    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    clear(tab)
     tab.locator("#vd-picture input[type=file]").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": picture_bytes(Image.new("RGB", (60, 40), "red"))})
     tab.wait_for_function("before => document.querySelector('.vd-seen').toDataURL() !== before", arg=before)
     tab.get_by_role("button", name="Rollout").first.click()                 # a server function

@@ -1,5 +1,6 @@
 """Training: the pieces, exact resumption, what ends a run, frozen encoders, and three hundred steps on real data."""
 
+import itertools
 import math
 
 import pytest
@@ -162,17 +163,22 @@ def test_a_last_look_that_is_quicker_than_foreseen_ends_the_run_all_the_same():
     assert steps[-1].progress == 1 and [s.progress for s in steps] == sorted(s.progress for s in steps)
 
 
-@pytest.mark.parametrize(("minutes", "look", "made"), [(1.0, 2, 4), (1.0, 6, 3), (1.0, 18, 1), (1.0, 80, 1), (3.0, 80, 1), (3.0, 18, 3)])
-def test_however_slow_looks_are_a_run_trains_for_a_fifth_of_its_minutes_and_looks_when_that_is_over(minutes, look, made):
-    now, pause = [0.0], []
+def watched(config, takes):
+    """The state and the steps of a run where a step takes a second, and every look as long as the next of `takes`."""
+    now, pause, rest = [0.0], [], iter(takes)
 
-    def clock() -> float:                                                   # a step takes a second, a look as long as said
-        now[0] += 1.0 if not pause else pause.pop()
+    def clock() -> float:
+        now[0] += pause.pop() if pause else 1.0
         return now[0]
 
-    config = TrainConfig(minutes=minutes, clock="all", batch=16, evaluations=4)
     state = train.State(fresh(), config)
-    steps = list(train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=9, between=lambda: pause or pause.append(look)))
+    steps = train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=9, between=lambda: pause or pause.append(next(rest)))
+    return state, list(steps)
+
+
+@pytest.mark.parametrize(("minutes", "look", "made"), [(1.0, 2, 4), (1.0, 6, 3), (1.0, 18, 1), (1.0, 80, 1), (3.0, 80, 1), (3.0, 18, 3)])
+def test_however_slow_looks_are_a_run_trains_for_a_fifth_of_its_minutes_and_looks_when_that_is_over(minutes, look, made):
+    _, steps = watched(TrainConfig(minutes=minutes, clock="all", batch=16, evaluations=4), itertools.repeat(look))
     assert sum(s.accuracy is not None for s in steps) == 1 + made and steps[-1].accuracy is not None
     assert steps[-1].seconds == pytest.approx(max(12 * minutes, 60 * minutes - (2 + made) * look), abs=1.5)          # the test takes as long as a look
     assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
@@ -180,15 +186,7 @@ def test_however_slow_looks_are_a_run_trains_for_a_fifth_of_its_minutes_and_look
 
 @pytest.mark.parametrize("takes", [[20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6, 7, 7.5, 6.5, 8, 9, 10, 11, 12, 13, 14], [13.4, 14.5, 9, 3, 3, 3, 3, 3, 3, 3, 3]])
 def test_looks_that_change_their_pace_stay_apart_and_progress_never_goes_back(takes):
-    now, pause, rest = [0.0], [], iter(takes)
-
-    def clock() -> float:
-        now[0] += pause.pop() if pause else 1.0
-        return now[0]
-
-    config = TrainConfig(minutes=3, clock="all", batch=16, evaluations=10)
-    state = train.State(fresh(), config)
-    steps = list(train.fit(state.model, pictures(), pictures(9), config, preprocessing=LOOK, state=state, clock=clock, tested=9, between=lambda: pause or pause.append(next(rest))))
+    state, steps = watched(TrainConfig(minutes=3, clock="all", batch=16, evaluations=10), takes)
     looks = [s.progress for s in steps if s.accuracy is not None]
     assert len(looks) == 1 + state.planned >= 3 and max(b - a for a, b in zip(looks, looks[1:])) < 1.7 / state.planned      # evenly, but for the reckoning
     assert min(b - a for a, b in zip(looks, looks[1:])) > 0.4 / state.planned

@@ -79,25 +79,27 @@ class Preset:
     reported: float | None = None   # accuracy on test pictures, 0 to 1, that `source` states and nobody measured here
     start: str = ""
 
-    def near(self, threads: int, bfloat16: bool | None = None) -> list[Measured]:
-        """What was measured: first on processors that have bfloat16, or have it not, as said, then with the nearest number of threads, then for
-        the length nearest to this one, then over the most runs."""
-        return self._sorted(self.measured, threads, bfloat16)
-
-    def nearest(self, threads: int, bfloat16: bool | None = None) -> Measured | None:
-        """The first of those, and of what other presets of this recipe measured; None where nothing was."""
-        rows = [row for other in PRESETS.values() if other is not self and other.recipe == self.recipe for row in other.measured]
-        return next(iter(self._sorted((*self.measured, *rows), threads, bfloat16)), None)
-
-    def _sorted(self, rows: tuple[Measured, ...], threads: int, bfloat16: bool | None) -> list[Measured]:
-        whole = 60 * self.train.minutes
-        return sorted(rows, key=lambda row: (bfloat16 not in (None, row.machine.bfloat16), abs(row.threads - threads),
-                                             abs(math.log(row.seconds / whole)) if whole else 0.0, -row.n))
-
     @property
     def recipe(self) -> tuple[TrainConfig, str]:
         """Equal for presets that differ in their length alone."""
         return self.train.with_(minutes=1, epochs=0, steps=0), self.size
+
+    @property
+    def of_recipe(self) -> tuple[Measured, ...]:
+        """What was measured of this recipe, in runs of this preset and of others that differ in their length alone."""
+        others = (other for other in PRESETS.values() if other is not self and other.recipe == self.recipe)
+        return sum((other.measured for other in others), self.measured)
+
+    def near(self, rows: tuple[Measured, ...], threads: int, bfloat16: bool | None = None) -> list[Measured]:
+        """`rows`, first those of processors that have bfloat16, or have it not, as said, then with the nearest number of threads, then of the
+        length nearest to this preset's, then over the most runs."""
+        whole = 60 * self.train.minutes
+        return sorted(rows, key=lambda row: (bfloat16 not in (None, row.machine.bfloat16), abs(row.threads - threads),
+                                             abs(math.log(row.seconds / whole)) if whole else 0.0, -row.n))
+
+    def nearest(self, threads: int, bfloat16: bool | None = None) -> Measured | None:
+        """The first of `of_recipe` in that order; None where nothing was measured."""
+        return next(iter(self.near(self.of_recipe, threads, bfloat16)), None)
 
 
 _CLASS = TrainConfig(minutes=3, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75), shift=0)
@@ -161,8 +163,7 @@ def _rising(points: list[Learned]) -> tuple[Learned, ...]:
 
 def learned(preset: str) -> tuple[Learned, ...]:
     """What runs of a recipe had learned, whatever the length of the preset they were runs of."""
-    rows = [row for other in PRESETS.values() if other.recipe == PRESETS[preset].recipe for row in other.measured]
-    return _rising([Learned(round(m.seconds * m.images_per_second), m.accuracy, m.seconds, m.threads, m.n) for m in rows])
+    return _rising([Learned(round(m.seconds * m.images_per_second), m.accuracy, m.seconds, m.threads, m.n) for m in PRESETS[preset].of_recipe])
 
 
 class Expected(NamedTuple):

@@ -198,9 +198,9 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
         teacher: Callable[[Tensor], Tensor] | None = None, world: World = ALONE) -> Iterator[Step]:
     """Train `model` in place, on its own device, on `train` and look at `validation` before the first step and then `config.evaluations`
-    times (less often where `looks_made` says so), evenly over the budget and the last time at its end. Time is read from `clock` in seconds. `between` is called during looks and may raise.
-    Where the minutes count everything, time is left for a test on `tested` pictures afterwards. What a `teacher` answers to the prepared
-    input, (B, K) shares, takes the place of the labels.
+    times (less often where `looks_made` says so), evenly over the budget and the last time at its end. Time is read from `clock` in
+    seconds. `between` is called during looks and may raise. Where the minutes count everything, time is left for a test on `tested`
+    pictures afterwards. What a `teacher` answers to the prepared input, (B, K) shares, takes the place of the labels.
 
     With `state` a run goes on where it was. Of a `world` of several processes, each learns from its slice of the batch, and process 0 keeps
     the time and looks. Raises TrainingError at the first loss or gradient that is not finite, before that step is taken, and DataError for

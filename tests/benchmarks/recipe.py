@@ -15,11 +15,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 
-from short_runs import best, trained
+from short_runs import best, machine, trained
 
 from vitdemo import heap, settings
 from vitdemo.plan import plan
-from vitdemo.train import quick_at_bfloat16
 
 PLAIN = {"optimizer": "adamw", "lr": 1e-3, "stages": [], "stage_ends": []}
 CHANGES: dict[str, dict[str, Any]] = {
@@ -61,7 +60,7 @@ def main() -> None:
     args = parser.parse_args()
     heap.keep()                                                             # as the training command does
     threads = args.threads or settings.cores()
-    print(f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}, {threads} threads\n")
+    print(f"{machine()}, {threads} threads\n")
     if args.overtake:
         return overtake(args.overtake, threads, args.seeds[0])
     print("| change | n | images seen | accuracy on validation pictures |\n|---|---|---|---|")

@@ -33,7 +33,7 @@ def main() -> None:
     length.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     args = parser.parse_args()
     heap.keep()                                                             # as the training command does
-    print(f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}\n")
+    print(f"{machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")
     for preset in args.presets:
         for threads in args.threads:
@@ -42,6 +42,11 @@ def main() -> None:
             spread = f" ± {statistics.stdev(accuracies):.1%}" if len(accuracies) > 1 else ""
             print(f"| {preset} | {threads} | {len(rows)} | {statistics.mean(seconds):.0f} | {statistics.mean(images):,.0f} | "
                   f"{sum(images) / sum(seconds):.0f} | {statistics.mean(chosen):.1%} | {statistics.mean(accuracies):.1%}{spread} |", flush=True)
+
+
+def machine() -> str:
+    """This machine, and in which numbers it multiplies."""
+    return f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}"
 
 
 def once(preset: str, threads: int, seed: int, data: str | None, minutes: float | None, epochs: int | None) -> tuple[float, int, float, float]:

@@ -66,16 +66,18 @@ class Handlers:
     def model(self, path: str | None, event: gr.EventData) -> tuple[Any, Any, Any, Any]:
         """-> look, random_test, viewer, bar: what the model bar chose."""
         serial = event._data.get("serial") if isinstance(event._data, dict) else None
-        echo = {"echo": serial} if type(serial) is int else gr.skip()       # the bar waits for it before it says what was chosen next
+
+        def echo(**ours: Any) -> dict[str, Any]:                            # the bar waits for it before it says what was chosen next
+            return {"echo": serial, **ours} if type(serial) is int else gr.skip()
+
         try:
             look = look_of(event._data)
             has_tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
         except RunError as error:
-            return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo
+            return gr.skip(), gr.skip(), viewer.message(str(error), failed=True), echo()
         value = self.again(path, look) if path else self.same(event._data.get("key"), look)
-        if isinstance(echo, dict) and "echo" in echo:
-            echo["key"] = value.get("key")                                  # which answer is its own
-        return look._replace(part=None), has_tests, value, echo              # the next picture has other parts
+        # the next picture has other parts; the bar is told which answer is its own
+        return look._replace(part=None), has_tests, value, echo(key=value.get("key"))
 
     def link(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the address asks for, `opens` where the server has something to do for it; the picture and the model are always named."""

@@ -177,8 +177,8 @@ def key_of(made: Order) -> str:
 
 
 def elsewhere(made: Order) -> Measurement:
-    """How fast an order's recipe was where it was measured, on a processor and with a number of threads like its own; 0 where the order is not the recipe
-    as it stands, or that was never measured."""
+    """How fast an order's recipe was where it was measured, on a processor and with a number of threads like its own; 0 where the
+    order is not the recipe as it stands, or that was never measured."""
     row = PRESETS[made.plan.preset].nearest(made.plan.train.threads, quick_at_bfloat16()) if unchanged(made) else None
     speed = row.images_per_second if row else 0.0
     return Measurement(speed, LOOK_FACTOR * speed, elsewhere=MEASURED_ON + (f" of {row.machine.name}" if row else ""))
