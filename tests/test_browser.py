@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import answered, cell_colours, clear, coloured, colours_of, drawn, picture_bytes, serving, slide, upload
+from conftest import answered, cell_colours, clear, coloured, colours_of, drawn, picture_bytes, serving, slide, upload, watched
 from playwright.sync_api import expect
 
 from vitdemo import checkpoint, words
@@ -116,6 +116,16 @@ def test_two_visitors_see_their_own_pictures(visit, tiny):
         tab.wait_for_function("""want => { const c = document.querySelector('.vd-seen'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
             const sum = [0, 0, 0]; for (let i = 0; i < d.length; i++) if (i % 4 < 3) sum[i % 4] += d[i];
             return sum.every((s, i) => Math.abs(s / (d.length / 4) - want[i]) < 2); }""", arg=expected.tolist())
+
+
+def test_a_lesson_of_ten_links_can_be_open_in_ten_tabs(browser, page):
+    """A browser grants one host six connections over plain HTTP: a page that is only open must hold none."""
+    context = browser.new_context()
+    for number in range(10):
+        tab = watched(context)
+        tab.goto(f"{page[0]}?layer={1 + number % 3}")
+        expect(tab.locator(".vd-layer")).to_have_value(str(1 + number % 3))
+    context.close()
 
 
 def test_names_from_a_checkpoint_are_text_and_never_markup(visit, tiny, monkeypatch, tmp_path):

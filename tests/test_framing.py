@@ -19,8 +19,8 @@ from vitdemo.explain import explain
 from vitdemo.images import PADDED, padded
 from vitdemo.looking import LookError, at, edges
 from vitdemo.runs import RunError, Scheduler
-from vitdemo.ui import analysis, explore
-from vitdemo.ui.analysis import Look
+from vitdemo.ui import explore
+from vitdemo.ui.look import Look, look_of
 from vitdemo.ui.models import Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Results
@@ -109,7 +109,7 @@ def test_what_is_no_part_of_a_picture_is_refused_in_a_sentence(tiny, part):
         with pytest.raises(LookError, match="^a part of a picture "):
             explain(halves(), tiny, part=part)
         with pytest.raises(RunError, match="part of a picture"):
-            analysis.look_of({"model": "box", "part": part})
+            look_of({"model": "box", "part": part})
 
 
 @pytest.mark.parametrize("fit", ["squash", "middle", "", 3, ["crop"]])

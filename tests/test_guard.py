@@ -9,6 +9,7 @@ from conftest import WAIT, seeded, serving
 from playwright.sync_api import expect
 from test_api import image_value
 
+from vitdemo.ui.look import Look, PageLook
 from vitdemo.ui.viewer import Viewer
 
 SAID = re.compile(r"Something unexpected went wrong \(number ([0-9a-f]{6}) in the server's log\): please try (again|another picture)\.")
@@ -49,6 +50,11 @@ def numbers(text: str, caplog) -> None:
     assert record.exc_info and SECRET in str(record.exc_info[1])
 
 
+def sent_by_a_page(fn):
+    """What an event comes with where nothing was chosen."""
+    return [Look()._asdict() if isinstance(block, PageLook) else None for block in fn.inputs]
+
+
 def test_every_event_s_error_has_a_number_and_stands_where_people_look(broken, caplog, monkeypatch):
     url, app = broken
     assert len(app.blocks.fns) > 10
@@ -57,7 +63,7 @@ def test_every_event_s_error_has_a_number_and_stands_where_people_look(broken, c
             continue
         monkeypatch.setattr(fn, "fn", breaks)
         caplog.clear()
-        message = event(url, number, [None] * len(fn.inputs))
+        message = event(url, number, sent_by_a_page(fn))
         in_viewer = any(isinstance(block, Viewer) for block in fn.outputs)
         assert in_viewer or fn.queue is not False, "Gradio shows no sentence for an event without queue: give it the viewer as an output"
         assert message["success"] is in_viewer, (number, message)
@@ -72,17 +78,16 @@ def test_every_event_s_error_has_a_number_and_stands_where_people_look(broken, c
 def test_errors_before_and_after_a_handler_have_a_number_too(broken, caplog, monkeypatch):
     url, app = broken
     for number, fn in app.blocks.fns.items():
+        made = [Look() if isinstance(block, PageLook) else None for block in fn.outputs]
         for blocks, method in ((fn.inputs, "preprocess"), (fn.outputs, "postprocess")):
             for block in blocks:
-                if block.stateful:
-                    continue
                 with monkeypatch.context() as patch:
-                    patch.setattr(fn, "fn", lambda *given, many=len(fn.outputs): [None] * many if many > 1 else None)
+                    patch.setattr(fn, "fn", lambda *given, made=made: made if len(made) > 1 else made[0] if made else None)
                     patch.setattr(block, method, breaks)
                     if method == "preprocess" and not fn.preprocess:
                         continue
                     caplog.clear()
-                    text = json.dumps(event(url, number, [None] * len(fn.inputs)))
+                    text = json.dumps(event(url, number, sent_by_a_page(fn)))
                     found = SAID.search(text)
                     assert found and "secret" not in text and any(found[1] in record.getMessage() and record.exc_info for record in caplog.records), (number, method, text)
 

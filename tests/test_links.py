@@ -16,8 +16,8 @@ from playwright.sync_api import expect
 from vitdemo import front, hub, looking
 from vitdemo.runs import RunFolder, Scheduler
 from vitdemo.ui import analysis, links
-from vitdemo.ui.analysis import Look
 from vitdemo.ui.links import Known, Link
+from vitdemo.ui.look import Look
 from vitdemo.ui.models import RECORDED_FOLDER, Models
 
 KNOWN = Known(links.examples(), {"box", "recorded", "zoo:dino-s16"})

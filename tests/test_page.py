@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 from pathlib import Path
 
@@ -10,15 +11,18 @@ import numpy as np
 import pytest
 import torch
 from conftest import COLOURS, coloured, picture_bytes
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from vitdemo import checkpoint, data, settings, words
 from vitdemo.explain import explain
+from vitdemo.looking import FITS
 from vitdemo.model import ViT
 from vitdemo.payload import payload
 from vitdemo.runs import RunError, Scheduler, Status
 from vitdemo.ui import analysis, explore, viewer
-from vitdemo.ui.analysis import Look
+from vitdemo.ui.look import Look, PageLook, look_of
 from vitdemo.ui.models import Models, describe_box
 from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.run_status import describe as describe_run
@@ -116,7 +120,20 @@ def test_a_run_without_weights_yet_is_a_sentence(models, results, scheduler, tin
                                   {"model": "box", "fit": 1}, {"model": "box", "fit": "squash"}])
 def test_a_choice_of_a_model_that_the_bar_never_makes_is_a_sentence(sent):
     with pytest.raises(RunError, match="no such model"):
-        analysis.look_of(sent)
+        look_of(sent)
+
+
+@given(st.builds(Look, st.text(), st.none() | st.integers(1, 10**6), st.sampled_from([None, *FITS]), st.sampled_from([None, (0.0, 0.25, 1.0, 1.0)])))
+def test_a_page_keeps_its_look_and_sends_it_along_as_it_was(look):
+    held = PageLook(look)
+    assert held.preprocess(json.loads(held.postprocess(look).model_dump_json())) == look
+
+
+@pytest.mark.parametrize("sent", [None, [], "box", {"model": 7}, {"model": "box", "side": "9"}, {"model": "box", "part": [0, 0, 0, 0]}])
+def test_what_poses_as_a_pages_look_is_refused_in_a_sentence(sent):
+    with pytest.raises(gr.Error) as refusal:
+        PageLook().preprocess(sent)
+    assert re.match("There is no such model|A part of a picture", refusal.value.message)
 
 
 def test_a_size_that_is_not_offered_is_a_sentence(models, results, photo):

@@ -23,7 +23,8 @@ from vitdemo import checkpoint, explain_command
 from vitdemo.explain import explain, main
 from vitdemo.images import PictureError, open_picture
 from vitdemo.picturesets import Sets
-from vitdemo.ui.analysis import Look, analyse
+from vitdemo.ui.analysis import analyse
+from vitdemo.ui.look import Look
 from vitdemo.ui.models import Models
 from vitdemo.ui.results import Results
 

@@ -10,7 +10,6 @@ from vitdemo.checkpoint import Loaded
 from vitdemo.picturesets import Sets
 from vitdemo.runs import RunError, Scheduler
 from vitdemo.ui import about, explore, fair, head, viewer
-from vitdemo.ui.analysis import look_of
 from vitdemo.ui.choosing import Choosing
 from vitdemo.ui.explore import INFER, Explore
 from vitdemo.ui.fetches import Fetches
@@ -18,6 +17,7 @@ from vitdemo.ui.guard import Page
 from vitdemo.ui.handover import Handover
 from vitdemo.ui.lab import Lab
 from vitdemo.ui.lab_view import LabView
+from vitdemo.ui.look import look_of
 from vitdemo.ui.models import Models
 from vitdemo.ui.serving import launch_settings
 

@@ -1,7 +1,7 @@
 """One picture through one model, as a visitor asked for it: the viewer's value, or one sentence about why there is none."""
 
 import logging
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 import torch
@@ -10,26 +10,17 @@ from PIL import Image
 from vitdemo import data, looking, words
 from vitdemo.checkpoint import Loaded
 from vitdemo.film import pixels
-from vitdemo.geometry import Edges
 from vitdemo.images import PictureError
 from vitdemo.payload import payload
 from vitdemo.runs import RunError
 from vitdemo.ui import fields, links, viewer
+from vitdemo.ui.look import Look
 from vitdemo.ui.models import BOX, EXAMPLES, Models
 from vitdemo.ui.results import Results
 
 log = logging.getLogger(__name__)
 OPENING = "cat"                                 # the example that is analysed before anybody asks
 NATIVE = {"cifar10": ((32, 32), 3), "mnist": ((28, 28), 1)}                 # (rows, cols) and channels of the known data sets' pictures
-
-
-class Look(NamedTuple):
-    """Through which model a visitor looks, and how."""
-
-    model: str = BOX                # an id that `Models` knows
-    side: int | None = None         # of the square the model gets, in pixels; None is the model's own
-    fit: str | None = None          # what of a picture it gets, one of `looking.FITS`; None is the model's own
-    part: Edges | None = None       # or a part of one picture, in shares of its height and width
 
 
 def examples() -> list[tuple[str, str]]:
@@ -83,20 +74,6 @@ def explain_for_api(picture: str | None, model: str, models: Models) -> dict[str
         raise gr.Error(words.NO_SUCH_MODEL, print_exception=False) from None
     return {"classes": list(result.classes), "probabilities": result.probabilities.tolist(), "grid": list(result.grid),
             "attention": result.attention.tolist(), "prefix_attention": result.prefix_attention.tolist(), "notes": list(result.notes)}
-
-
-def look_of(data: Any) -> Look:
-    """What the model bar says was chosen, checked. Raises RunError for what it never says."""
-    asked = {name: data.get(name) for name in Look._fields} if isinstance(data, dict) else {}
-    if not isinstance(asked.get("model"), str) or not (asked["side"] is None or type(asked["side"]) is int):
-        raise RunError(words.NO_SUCH_MODEL)
-    try:
-        part = None if asked["part"] is None else looking.edges(asked["part"])
-    except looking.LookError as error:
-        raise RunError(fields.sentence(str(error))) from None
-    if asked["fit"] not in (None, *looking.FITS):
-        raise RunError(words.NO_SUCH_MODEL)
-    return Look(asked["model"], asked["side"], asked["fit"], part)
 
 
 def look_for(link: links.Link, models: Models) -> tuple[Look, str]:

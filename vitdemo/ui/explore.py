@@ -9,7 +9,8 @@ import gradio as gr
 from vitdemo import data, settings, words
 from vitdemo.runs import RunError
 from vitdemo.ui import fair, links, viewer
-from vitdemo.ui.analysis import OPENING, Look, analyse, examples, explain_for_api, has_test_pictures, look_for, look_of, test_picture, through
+from vitdemo.ui.analysis import OPENING, analyse, examples, explain_for_api, has_test_pictures, look_for, test_picture, through
+from vitdemo.ui.look import Look, PageLook, look_of
 from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, Models
 from vitdemo.ui.questions import Questions
@@ -27,7 +28,7 @@ class Explore:
 
     viewer: Viewer
     picture: UploadedImage
-    look: gr.State                  # a Look
+    look: PageLook
     bar: ModelView
     random_test: gr.Button
     beside_box: Callable[[str | None, Look], Any]           # (picture, look) -> the viewer's value: that model beside the one in the box
@@ -139,7 +140,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     def entire(request: dict[str, Any]) -> dict[str, Any]:
         return questions.ask({"question": "picture", "key": request.get("key") if isinstance(request, dict) else None})
 
-    look = gr.State(Look())
+    look = PageLook()
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
             picture = UploadedImage(on.shown[0][0] if on.shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,

@@ -44,7 +44,7 @@ class Page(gr.Blocks):
         outputs = (self.fns[block_fn] if isinstance(block_fn, int) else block_fn).outputs
         if not any(isinstance(block, viewer.Viewer) for block in outputs):
             return None
-        return [viewer.message(said, failed=True) if isinstance(block, viewer.Viewer) else None if block.stateful else gr.skip() for block in outputs]
+        return [viewer.message(said, failed=True) if isinstance(block, viewer.Viewer) else gr.skip() for block in outputs]
 
 
 def _is_address(value: Any) -> bool:
