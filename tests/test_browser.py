@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import answered, cell_colours, clear, coloured, colours_of, drawn, picture_bytes, serving, slide, upload, watched
+from conftest import WAIT, answered, cell_colours, clear, coloured, colours_of, drawn, picture_bytes, serving, slide, upload, watched
 from playwright.sync_api import expect
 
 from vitdemo import checkpoint, words
@@ -65,7 +65,7 @@ def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_l
     answered(tab, "photo_without_suffix", photo.read_bytes(), kind="")
     expect(tab.locator(".vd-seen-text")).to_contain_text("20 × 12 pixels")
     clear(tab)
-    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")         # the server's word on that; later, it would take the place of the next
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
     tab.locator("#vd-picture input[type=file]").evaluate("""field => {                      // made there: to send so much to the browser takes long
         const data = new DataTransfer();
         data.items.add(new File([new Uint8Array(21e6)], 'large.png', { type: 'image/png' }));
@@ -73,6 +73,29 @@ def test_a_picture_without_a_suffix_is_taken_by_content_and_a_file_that_is_too_l
         field.dispatchEvent(new Event('change', { bubbles: true })); }""")
     expect(tab.locator(".vd-message")).to_contain_text("21 MB; at most 20 MB")
     expect(tab.locator(".vd-body")).to_be_hidden()
+    assert tab.complaints == []
+
+
+def test_what_the_page_says_of_a_file_stays_however_slow_the_line_is(visit, photo):
+    """An input that was cleared says so itself; what the server answers to that comes after the next file was refused."""
+    tab = visit()
+    answered(tab, "photo.jpg", photo.read_bytes())
+    slow, arrived = [], []
+    tab.route("**/gradio_api/**", lambda route: route.continue_() if arrived else slow.append(route))
+    clear(tab)
+    expect(tab.locator(".vd-message")).to_contain_text("Drop, paste or pick a picture")
+    tab.locator("#vd-picture").evaluate("""box => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(21e6)], 'large.png', { type: 'image/png' }));
+        box.querySelector('input[type=file]').files = data.files;
+        box.querySelector('input[type=file]').dispatchEvent(new Event('change', { bubbles: true })); }""")
+    expect(tab.locator(".vd-message")).to_contain_text("21 MB; at most 20 MB")
+    with tab.expect_response(lambda answer: "queue/data" in answer.url, timeout=WAIT) as told:
+        arrived.append(True)
+        for route in slow:
+            route.continue_()
+    assert "process_completed" in told.value.text()
+    expect(tab.locator(".vd-message")).to_contain_text("21 MB; at most 20 MB")
     assert tab.complaints == []
 
 

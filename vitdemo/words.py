@@ -556,6 +556,7 @@ FRONT: dict[str, dict[str, object]] = {
         "press_t": "Press t: the patches it calls important are hidden, one after the other. Does the answer fall?",
         "picture_under_map": "the picture under the map",
         # the picture input
+        "no_picture": NO_PICTURE,
         "not_shown_here": "Your browser cannot show this file here.",
         "upload_too_large": "That file has {size}; at most {most} can be uploaded: make the picture smaller.",
         "first_of_many": "Of these {given} files the first was used.",

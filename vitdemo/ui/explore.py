@@ -155,7 +155,6 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
 
     changed = picture.change(on.picture, [picture, look], view, show_progress="minimal", api_visibility="private", **INFER)
     changed.failure(fair.refusal, picture, view, preprocess=False, **AT_ONCE)
-    picture.clear(viewer.message, None, view, **AT_ONCE)
     gallery.select(on.example, None, [picture, view], show_progress="hidden", **AT_ONCE)          # the viewer would say what went wrong
     picked = random_test.click(on.random_test, look, [view, picture], api_visibility="private", **INFER)
     picked.failure(fair.refusal, None, view, **AT_ONCE)

@@ -59,7 +59,12 @@ const carries = (event, kind) => Array.from(event.dataTransfer?.types ?? []).inc
 document.addEventListener("change", (event) => { if (event.target.matches?.("#vd-picture input[type=file]")) take(event, event.target.files); }, true);
 document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-picture")) dropped(event); }, true);
 document.addEventListener("paste", (event) => { if (element.offsetParent) take(event, event.clipboardData?.files); }, true);
-document.addEventListener("click", (event) => { if (event.target.closest?.("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']")) say(""); }, true);
+// Said by the page itself, at once: the server's word would come after what is said of the next file.
+document.addEventListener("click", (event) => {
+  if (!event.target.closest?.("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']")) return;
+  say("");
+  show({ message: WORDS.no_picture });
+}, true);
 document.addEventListener("load", (event) => seen(event, true), true);
 document.addEventListener("error", (event) => seen(event, false), true);
 // A file that is dropped beside every place for it would be opened by the browser in place of the page.
