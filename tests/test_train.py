@@ -72,9 +72,12 @@ def test_a_run_begins_small_and_ends_at_full_size():
 def test_an_epoch_shows_every_picture_once_and_each_epoch_in_another_order():
     split = Split(torch.arange(10)[:, None].byte(), torch.arange(10))
     config = TrainConfig(epochs=1)
-    epochs = [[train.batch_of(split, step, 5, config).labels.tolist() for step in (first, first + 1)] for first in (0, 2)]
-    assert sorted(sum(epochs[0], [])) == sorted(sum(epochs[1], [])) == list(range(10)) and epochs[0] != epochs[1]
-    assert train.batch_of(split, 0, 5, config.with_(seed=1)).labels.tolist() != epochs[0][0]
+    steps = [batch.labels.tolist() for batch in itertools.islice(train.batches(split, 5, config), 4)]
+    epochs = steps[0] + steps[1], steps[2] + steps[3]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10)) and epochs[0] != epochs[1]
+    assert next(train.batches(split, 5, config.with_(seed=1))).labels.tolist() != steps[0]
+    for step in range(4):                                                   # a run that is resumed goes on in the same order
+        assert [batch.labels.tolist() for batch in itertools.islice(train.batches(split, 5, config, step), 4 - step)] == steps[step:]
 
 
 @pytest.mark.parametrize(("pictures", "batch", "size"), [(47_500, 128, 128), (5, 8, 5), (100, 64, 50), (101, 64, 50), (64, 64, 64), (90, 64, 45), (1, 1, 1)])
@@ -191,6 +194,20 @@ def test_looks_that_change_their_pace_stay_apart_and_progress_never_goes_back(ta
     assert len(looks) == 1 + state.planned >= 3 and max(b - a for a, b in zip(looks, looks[1:])) < 1.7 / state.planned      # evenly, but for the reckoning
     assert min(b - a for a, b in zip(looks, looks[1:])) > 0.4 / state.planned
     assert [s.progress for s in steps] == sorted(s.progress for s in steps) and steps[-1].progress == 1
+
+
+def test_a_step_that_lasts_as_long_as_several_looks_lets_them_go():
+    """A computer that sleeps or is busy: the looks it missed are not made one after the other."""
+    now, state = [0.0], train.State(fresh(), config := TrainConfig(minutes=1, batch=16, evaluations=10))
+
+    def clock() -> float:
+        now[0] += 30 if state.step == 4 and now[0] < 30 else 1
+        return now[0]
+
+    steps = run(config, state.model, state=state, clock=clock)
+    looks = [s.progress for s in steps if s.accuracy is not None]
+    assert min(b - a for a, b in zip(looks, looks[1:])) > 0.04 and looks[-1] == 1 and max(b - a for a, b in zip(looks, looks[1:])) > 0.4
+    assert state.looks == len(looks) - 1 == 6 and state.looks_ahead == 0
 
 
 def test_a_loss_that_is_no_number_ends_the_run_before_the_step_is_taken():

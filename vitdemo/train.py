@@ -7,6 +7,7 @@ Everything random in step s of a run is drawn from a generator seeded with (seed
 """
 
 import hashlib
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,8 @@ class State:
         self.seconds = 0.0          # of training
         self.look_seconds = 0.0     # of all looks
         self.looks = 0              # evaluations so far, the one before the first step not counted
-        self.planned = config.evaluations           # how many there will be, see `looks_made`
+        self.planned = config.evaluations           # how many there are room for, see `looks_made`
+        self.due = 1                # which of those comes next; a step that lasts as long as several of them lets them go
         self.progress = 0.0         # of a run of minutes, the most so far: it does not go back where looks turn out quicker
         self.owed = False           # one is due and not done yet: it was cut short
         self.complete = False       # the last one is done
@@ -76,13 +78,13 @@ class State:
     @property
     def looks_ahead(self) -> int:
         """How many looks are still to come: the last one is made whatever happens."""
-        return max(not self.complete, self.planned - self.looks)
+        return max(not self.complete, self.planned - self.due + 1)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers: `torch.load(weights_only=True)` reads them back."""
         return {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
                 "step": self.step, "seconds": self.seconds, "look_seconds": self.look_seconds,
-                "looks": self.looks, "planned": self.planned, "progress": self.progress, "owed": self.owed, "complete": self.complete}
+                "looks": self.looks, "planned": self.planned, "due": self.due, "progress": self.progress, "owed": self.owed, "complete": self.complete}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
@@ -90,7 +92,8 @@ class State:
             optimizer.load_state_dict(saved)
         self.step, self.seconds, self.looks = state["step"], state["seconds"], state["looks"]
         self.look_seconds, self.owed, self.complete = state.get("look_seconds", 0.0), state.get("owed", False), state.get("complete", False)
-        self.planned, self.progress = state.get("planned", self.config.evaluations), state.get("progress", 0.0)
+        self.planned, self.due = state.get("planned", self.config.evaluations), state.get("due", self.looks + 1)
+        self.progress = state.get("progress", 0.0)
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -168,11 +171,12 @@ def batch_size(pictures: int, batch: int) -> int:
     return batch if pictures >= 20 * batch else pictures // math.ceil(pictures / batch) if pictures else 0
 
 
-def batch_of(split: Split, step: int, size: int, config: TrainConfig) -> Split:
-    """The training pictures of `step` (counted from 0): epochs are shuffled anew, a last incomplete batch is left out."""
-    epoch, index = divmod(step, max(1, len(split) // size))
-    order = torch.randperm(len(split), generator=_generator(config.seed, 0, epoch))
-    return split[order[index * size:(index + 1) * size]]
+def batches(split: Split, size: int, config: TrainConfig, step: int = 0) -> Iterator[Split]:
+    """The training pictures of `step` (counted from 0) and of all that follow: epochs are shuffled anew, a last incomplete batch is left out."""
+    for epoch in itertools.count(step // (each := max(1, len(split) // size))):
+        order = torch.randperm(len(split), generator=_generator(config.seed, 0, epoch))
+        for index in range(max(0, step - epoch * each), each):
+            yield split[order[index * size:(index + 1) * size]]
 
 
 def prepare(batch: Split, done: float, preprocessing: Preprocessing, config: TrainConfig, vit: ViTConfig,
@@ -211,6 +215,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
     state = state or State(model, config)
     network = world.wrap(model)
     steps_wanted = config.steps or config.epochs * (len(train) // size)
+    coming = batches(train, size, config, state.step)
     if config.zero_head and state.step == 0:
         nn.init.zeros_(model.head.weight)
 
@@ -223,34 +228,33 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
         state.progress = min(1.0, max(state.progress, used))
         return state.progress
 
-    def told(loss: float, factor: float, look: bool) -> Step:
+    def told(done: float, loss: float, factor: float, look: bool) -> Step:
         start = clock() if look else 0.0
         logits = predict(model, validation.images, preprocessing, between=between) if look and not world.rank else None
         if look:
             state.look_seconds += world.told(clock() - start)
             if state.step:
-                state.looks += 1
+                state.looks, state.due = state.looks + 1, max(state.due, int(done * state.planned)) + 1
             else:
                 state.planned = looks_made(config, state.look_seconds)
         accuracy = None if logits is None else (logits.argmax(1) == validation.labels).double().mean().item()
         return Step(state.step, state.step * size, state.step * size / len(train), progress(), state.seconds, loss, factor, accuracy, logits)
 
     if state.step == 0:
-        yield told(math.nan, 0.0, look=True)
+        yield told(0.0, math.nan, 0.0, look=True)
     while not state.complete:
         loss = factor = math.nan
         done = progress()
         if done < 1 and not state.owed:                                     # else a run whose look was cut short goes on with that
             start = clock()
-            # the first step has to move as well, so the rise begins one step's worth above zero
+            # no step stands still, not the first one either, where the rise begins at zero
             factor = max(rate(done, config), 1e-3)
-            batch = batch_of(train, state.step, size, config)
-            loss = _step(state, network, batch, done, factor, preprocessing, teacher, world)
+            loss = _step(state, network, next(coming), done, factor, preprocessing, teacher, world)
             state.step += 1
             state.seconds = world.told(state.seconds + clock() - start)
         done = progress()
-        look = state.owed = state.owed or done >= min(1.0, (state.looks + 1) / state.planned)
-        step = told(loss, factor, look)
+        look = state.owed = state.owed or done >= min(1.0, state.due / state.planned)
+        step = told(done, loss, factor, look)
         state.owed = False
         state.complete = done >= 1 or progress() >= 1                       # a last look that was quicker than foreseen makes no time for more steps
         yield step._replace(progress=1.0) if state.complete else step
