@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import coloured, picture_bytes, upload
+from gradio.queueing import Queue
 from playwright.sync_api import expect
 
 from vitdemo import words
 from vitdemo.explain import explain
-from vitdemo.ui import explore, fair
+from vitdemo.ui import REST, explore, fair
 from vitdemo.ui.results import Gone, Results
 from vitdemo.ui.slots import OF_ONE, Busy, Slots
 
@@ -36,8 +37,9 @@ def test_one_page_has_few_places_in_the_line_and_the_others_keep_theirs():
     assert asyncio.run(queue.push(SimpleNamespace(session_hash="greedy"), None, None))[0]                 # one was served
 
 
-def test_the_pages_own_queue_is_fair(page):
+def test_the_pages_own_queue_is_fair_and_sleeps_while_nobody_asks(page):
     assert page[1].blocks._queue.push.__qualname__.startswith("be_fair") and page[1].blocks._queue.max_size == fair.MOST
+    assert hasattr(Queue(True, 1, 0.1, None, page[1].blocks), "sleep_when_free") and page[1].blocks._queue.sleep_when_free >= REST
 
 
 def test_one_visitors_questions_leave_slots_to_others():

@@ -28,12 +28,13 @@ MAY_IMPORT = {
     "races": {"chance", "config", "plan", "presets", "runfolder"},
     "evaluate": {"loading", "chance", "checkpoint", "config", "data", "images"},
     "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
-    "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "train": {"augment", "config", "data", "distributed", "evaluate", "images", "model", "muon"},
+    "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "budget": {"config"}, "batches": {"augment", "budget", "config", "data", "images"}, "precision": {"model"},
+    "train": {"batches", "budget", "config", "data", "distributed", "evaluate", "muon", "precision"},
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
-    "recorder": {"atomic", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "runs", "settings", "train"},
-    "teacher": {"checkpoint", "config", "train"}, "trainer": {"beginning", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},
+    "recorder": {"atomic", "budget", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "precision", "runs", "settings", "train"},
+    "teacher": {"checkpoint", "config", "precision"}, "trainer": {"batches", "beginning", "budget", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},
     "train_command": {"heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
-    "pace": {"beginning", "config", "data", "distributed", "evaluate", "plan", "train"},
+    "pace": {"beginning", "budget", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 
 

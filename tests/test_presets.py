@@ -5,6 +5,8 @@ import json
 from dataclasses import fields
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vitdemo import presets
 from vitdemo.config import ConfigError, TrainConfig, ViTConfig
@@ -51,6 +53,15 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
     assert presets.expected(low / 1.4).accuracy < points[0].accuracy
     assert presets.expected(high * 1.4) == presets.expected(high) == (points[-1].accuracy, points[-1].n)        # no more than was measured
+
+
+@given(st.lists(st.builds(presets.Learned, st.integers(1, 10**7), st.floats(0.1, 0.99), st.integers(1, 9)), min_size=1, max_size=9))
+def test_what_was_learned_rises_and_no_run_is_left_out(points):
+    found = presets._rising(points)
+    assert [point.images for point in found] == sorted(point.images for point in found)
+    assert all(left.accuracy < right.accuracy for left, right in itertools.pairwise(found))
+    assert sum(point.n for point in found) == sum(point.n for point in points)
+    assert sum(point.n * point.accuracy for point in found) == pytest.approx(sum(point.n * point.accuracy for point in points))
 
 
 def test_what_was_measured_on_processors_like_this_one_and_with_as_many_threads_comes_first():

@@ -13,7 +13,7 @@ ALLOWED = {
     ("takehome.py", "ONE_AT_A_TIME"),           # a lock, which remembers nothing: matplotlib's settings are the whole process's
     ("front.py", "cache"),                      # the front ends' text, read from files once
     ("transfer.py", "cache"),                   # the network's certificates, the same for everybody
-    ("train.py", "cache"),                      # what this processor can
+    ("precision.py", "cache"),                  # what this processor can
     ("foreign.py", "settings"),                 # an empty default of a NamedTuple, which is read only
 }
 READ_ENVIRONMENT = {

@@ -1,4 +1,4 @@
-"""Training: the pieces, exact resumption, what ends a run, frozen encoders, and three hundred steps on real data."""
+"""Training: the pieces, exact resumption, what ends a run, frozen encoders, and two hundred steps on real data."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from vitdemo import augment, data, train
+from vitdemo import augment, batches, budget, data, precision, train
 from vitdemo import model as vit
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
@@ -57,32 +57,32 @@ def test_muon_takes_the_matrices_of_the_blocks_and_nothing_is_left_out_or_taken_
 
 def test_the_rate_rises_then_falls_to_zero():
     config = TrainConfig(minutes=1, warmup=0.1)
-    assert [round(train.rate(p, config), 3) for p in (0, 0.05, 0.1, 0.55, 1)] == [0, 0.5, 1, 0.5, 0]
-    assert train.rate(0.5, config.with_(decay="none", warmup=0.0)) == 1
-    assert round(train.rate(1, config.with_(decay="cosine")), 6) == 0
+    assert [round(budget.rate(p, config), 3) for p in (0, 0.05, 0.1, 0.55, 1)] == [0, 0.5, 1, 0.5, 0]
+    assert budget.rate(0.5, config.with_(decay="none", warmup=0.0)) == 1
+    assert round(budget.rate(1, config.with_(decay="cosine")), 6) == 0
 
 
 def test_a_run_begins_small_and_ends_at_full_size():
     config = TrainConfig(minutes=1, stages=(0.5, 0.75, 1.0), stage_ends=(0.45, 0.75))
     vit = SIZES["vit-micro"].config
-    assert [train.stage_size(p, config, vit) for p in (0, 0.44, 0.45, 0.74, 0.75, 1)] == [(16, 16), (16, 16), (24, 24), (24, 24), (32, 32), (32, 32)]
-    assert train.stage_size(0, config, SMALL) == (8, 8) and train.stage_size(0, config, SMALL.with_(image=(12, 20))) == (8, 8)
+    assert [budget.stage_size(p, config, vit) for p in (0, 0.44, 0.45, 0.74, 0.75, 1)] == [(16, 16), (16, 16), (24, 24), (24, 24), (32, 32), (32, 32)]
+    assert budget.stage_size(0, config, SMALL) == (8, 8) and budget.stage_size(0, config, SMALL.with_(image=(12, 20))) == (8, 8)
 
 
 def test_an_epoch_shows_every_picture_once_and_each_epoch_in_another_order():
     split = Split(torch.arange(10)[:, None].byte(), torch.arange(10))
     config = TrainConfig(epochs=1)
-    steps = [batch.labels.tolist() for batch in itertools.islice(train.batches(split, 5, config), 4)]
+    steps = [batch.labels.tolist() for batch in itertools.islice(batches.batches(split, 5, config), 4)]
     epochs = steps[0] + steps[1], steps[2] + steps[3]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10)) and epochs[0] != epochs[1]
-    assert next(train.batches(split, 5, config.with_(seed=1))).labels.tolist() != steps[0]
+    assert next(batches.batches(split, 5, config.with_(seed=1))).labels.tolist() != steps[0]
     for step in range(4):                                                   # a run that is resumed goes on in the same order
-        assert [batch.labels.tolist() for batch in itertools.islice(train.batches(split, 5, config, step), 4 - step)] == steps[step:]
+        assert [batch.labels.tolist() for batch in itertools.islice(batches.batches(split, 5, config, step), 4 - step)] == steps[step:]
 
 
 @pytest.mark.parametrize(("pictures", "batch", "size"), [(47_500, 128, 128), (5, 8, 5), (100, 64, 50), (101, 64, 50), (64, 64, 64), (90, 64, 45), (1, 1, 1)])
 def test_of_few_pictures_an_epoch_leaves_out_almost_none(pictures, batch, size):
-    assert train.batch_size(pictures, batch) == size and size <= batch
+    assert batches.batch_size(pictures, batch) == size and size <= batch
     assert pictures - pictures // size * size < 0.05 * pictures + 1
 
 
@@ -322,7 +322,7 @@ def test_a_look_that_was_cut_short_in_the_middle_is_made_up_before_the_next_step
     (3, "all", 1 / 650, 10_000), (1, "all", 1 / 650, 3900), (1, "all", 1 / 100, 1000), (1, "training", 1 / 100, 10_000), (0, "training", 1 / 100, 10_000), (3, "all", 0.0, 10_000)])
 def test_the_test_takes_a_tenth_of_the_minutes_at_most_but_a_thousand_pictures_at_least(minutes, clock, each, expected):
     config = TrainConfig(minutes=minutes, steps=0 if minutes else 9, clock=clock)
-    assert train.pictures_tested(10_000, config, each) == expected and train.pictures_tested(7, config, each) == 7
+    assert budget.pictures_tested(10_000, config, each) == expected and budget.pictures_tested(7, config, each) == 7
 
 
 def test_two_hundred_steps_on_the_real_cifar10_beat_three_in_ten(real_data):
@@ -351,18 +351,18 @@ def test_a_step_learns_the_same_whichever_way_attention_is_computed(side, monkey
 
 
 def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
-    def way(device: str, side: int, precision: str = "auto") -> bool:
-        with train.computing(torch.device(device), (side, side), (4, 4), precision):
+    def way(device: str, side: int, wanted: str = "auto") -> bool:
+        with precision.computing(torch.device(device), (side, side), (4, 4), wanted):
             return torch.is_autocast_enabled(device)
 
     for quick in (True, False):
-        monkeypatch.setattr(train, "quick_at_bfloat16", lambda quick=quick: quick)
+        monkeypatch.setattr(precision, "quick_at_bfloat16", lambda quick=quick: quick)
         assert way("cpu", 32) == quick and not way("cpu", 32, "float32") and not way("cpu", 64)
     assert not torch.is_autocast_enabled("cpu")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)      # an older GPU, which only imitates it
-    assert not train.in_bfloat16(torch.device("cuda"), (32, 32), (4, 4), "auto")
+    assert not precision.in_bfloat16(torch.device("cuda"), (32, 32), (4, 4), "auto")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
-    assert train.in_bfloat16(torch.device("cuda"), (256, 256), (4, 4), "auto")
+    assert precision.in_bfloat16(torch.device("cuda"), (256, 256), (4, 4), "auto")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -380,7 +380,7 @@ def test_attention_is_the_same_in_one_step_and_written_out_and_that_only_over_fe
 
 
 def test_a_run_in_bfloat16_keeps_its_weights_and_its_loss_in_float32_and_learns(monkeypatch):
-    monkeypatch.setattr(train, "quick_at_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "quick_at_bfloat16", lambda: True)
     model = fresh()
     steps = run(TrainConfig(steps=60, batch=30, evaluations=2, clip=1.0), model)
     assert all(p.dtype == torch.float32 for p in model.parameters()) and steps[-1].accuracy > 0.8

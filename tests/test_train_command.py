@@ -14,7 +14,7 @@ import pytest
 import torch
 from conftest import COLOURS, coloured, picture_bytes, seeded
 
-from vitdemo import checkpoint, data, evaluate, recorder, train, train_command, trainer
+from vitdemo import budget, checkpoint, data, evaluate, recorder, train, train_command, trainer
 from vitdemo.chance import share_error
 from vitdemo.runfolder import PERSON, RunFolder
 
@@ -384,7 +384,7 @@ def test_a_class_with_one_picture_trains_and_every_class_with_one_is_one_sentenc
         assert train_command.main(arguments(source, tmp_path / f"run-{source.name}")) == code
     told = capsys.readouterr()
     assert "every class has a single picture" in told.err and len(told.err.strip().splitlines()) == 1
-    assert "there are 5 pictures to learn from, so every step sees them all instead of 32" in told.out
+    assert "there are 5 pictures to learn from, so every step sees 5 of them instead of 32" in told.out
 
 
 def test_a_cnn_has_a_run_like_a_vit_but_no_checkpoint_file(colour_zip, tmp_path, capsys):
@@ -396,8 +396,8 @@ def test_a_cnn_has_a_run_like_a_vit_but_no_checkpoint_file(colour_zip, tmp_path,
 
 
 def test_where_the_minutes_are_short_fewer_test_pictures_are_looked_at_and_the_file_says_how_many(colour_zip, tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "LEAST_TESTED", 2)
-    monkeypatch.setattr(train, "TEST_SHARE", 1e-9)
+    monkeypatch.setattr(budget, "LEAST_TESTED", 2)
+    monkeypatch.setattr(budget, "TEST_SHARE", 1e-9)
     there = len(data.load_part(colour_zip, "test").split)
     for clock, expected in (("all", 2), ("training", there)):
         folder = RunFolder(tmp_path / clock)

@@ -13,12 +13,13 @@ import torch
 from torch import nn
 
 from vitdemo import beginning
+from vitdemo.budget import stage_size
 from vitdemo.config import Preprocessing
 from vitdemo.data import Split
 from vitdemo.distributed import World
 from vitdemo.evaluate import batch_of_looks, predict
 from vitdemo.plan import Plan
-from vitdemo.train import ALONE, State, fit, stage_size
+from vitdemo.train import ALONE, State, fit
 
 PROBE, GROWTH = 8, 4                            # pictures of the first steps that are timed, and how much larger the next ones are
 

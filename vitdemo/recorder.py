@@ -17,13 +17,15 @@ from torch import nn
 import vitdemo
 from vitdemo import checkpoint, mistakes, runs, settings
 from vitdemo.atomic import replacing
+from vitdemo.budget import pictures_tested, stage_size, stage_sizes
 from vitdemo.config import Preprocessing
 from vitdemo.data import Split
 from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.train import State, Step, in_bfloat16, pictures_tested, stage_size, stage_sizes
+from vitdemo.precision import in_bfloat16
+from vitdemo.train import State, Step
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
 TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vitdemo.checkpoint import Loaded
 from vitdemo.config import Preprocessing
-from vitdemo.train import computing
+from vitdemo.precision import computing
 
 
 class TeacherError(ValueError):

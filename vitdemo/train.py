@@ -6,30 +6,25 @@ Everything random in step s of a run is drawn from a generator seeded with (seed
 (seed, e). So a run's future depends only on its step number, its weights and its optimizers: that is all a resume has to restore.
 """
 
-import hashlib
-import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitdemo import augment
-from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
+from vitdemo.batches import batch_size, batches, generator_of, prepare
+from vitdemo.budget import looks_made, pictures_tested, rate, training_time
+from vitdemo.config import Preprocessing, TrainConfig
 from vitdemo.data import DataError, Split
 from vitdemo.distributed import World
 from vitdemo.evaluate import predict
-from vitdemo.images import normalise
-from vitdemo.model import FEW_TOKENS
 from vitdemo.muon import Muon
+from vitdemo.precision import computing
 
 ALONE = World()
-TEST_SHARE, LEAST_TESTED = 0.1, 1000            # of a run's minutes that the test may take, and the pictures it has all the same
-LOOKS_SHARE = 0.3                               # of a run's minutes that its looks may take after the one before the first step
 
 
 class TrainingError(ValueError):
@@ -121,83 +116,6 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     return [Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original"), rest]
 
 
-def rate(progress: float, config: TrainConfig) -> float:
-    """The factor on all learning rates after `progress` (0 to 1) of the budget: a linear rise, then the chosen decay to zero."""
-    if progress < config.warmup:
-        return progress / config.warmup
-    rest = min(1.0, (progress - config.warmup) / (1 - config.warmup))
-    return {"none": 1.0, "linear": 1 - rest, "cosine": (1 + math.cos(math.pi * rest)) / 2}[config.decay]
-
-
-def pictures_tested(there: int, config: TrainConfig, each: float) -> int:
-    """How many of `there` test pictures a run is tested with, at `each` seconds a picture: all of them, but where the minutes count everything
-    only as many as TEST_SHARE of those hold."""
-    if config.clock == "training" or not config.minutes or not each:
-        return there
-    return min(there, max(LEAST_TESTED, int(TEST_SHARE * 60 * config.minutes / each)))
-
-
-def looks_made(config: TrainConfig, each: float) -> int:
-    """How often a run looks after its first step, by the seconds that the look before it took: as often as it should, but where the minutes count
-    everything only as often as LOOKS_SHARE of those allow, and once at least."""
-    if config.clock == "training" or not config.minutes or not each:
-        return config.evaluations
-    return min(config.evaluations, max(1, int(LOOKS_SHARE * 60 * config.minutes / each)))
-
-
-def training_time(config: TrainConfig, looks: float, test: float) -> float:
-    """Seconds of a run of minutes that are left for training where all its `looks` and its `test` take so many; where the minutes count
-    everything at least a fifth of them, so that every run trains."""
-    whole = 60 * config.minutes
-    return whole if config.clock == "training" else max(whole / 5, whole - looks - test)
-
-
-def stage_size(progress: float, config: TrainConfig, vit: ViTConfig) -> tuple[int, int]:
-    """(rows, cols) in pixels at which pictures are shown after `progress` of the budget: whole patches, at least one."""
-    if not config.stages:
-        return vit.image
-    share = config.stages[sum(progress >= end for end in config.stage_ends)]
-    return tuple(max(1, round(share * side / patch)) * patch for side, patch in zip(vit.image, vit.patch))
-
-
-def stage_sizes(config: TrainConfig, vit: ViTConfig) -> list[tuple[int, int]]:
-    """The sizes (rows, cols) in pixels at which pictures are shown in the course of a run, first to last."""
-    return [stage_size(start, config, vit) for start in (0.0, *config.stage_ends)]
-
-
-def batch_size(pictures: int, batch: int) -> int:
-    """Pictures of a step. What an epoch leaves out is less than a batch: little of many pictures, but of few it would be a large part, so
-    those are shared out evenly."""
-    return batch if pictures >= 20 * batch else pictures // math.ceil(pictures / batch) if pictures else 0
-
-
-def batches(split: Split, size: int, config: TrainConfig, step: int = 0) -> Iterator[Split]:
-    """The training pictures of `step` (counted from 0) and of all that follow: epochs are shuffled anew, a last incomplete batch is left out."""
-    for epoch in itertools.count(step // (each := max(1, len(split) // size))):
-        order = torch.randperm(len(split), generator=_generator(config.seed, 0, epoch))
-        for index in range(max(0, step - epoch * each), each):
-            yield split[order[index * size:(index + 1) * size]]
-
-
-def prepare(batch: Split, done: float, preprocessing: Preprocessing, config: TrainConfig, vit: ViTConfig,
-            generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pictures to augmented, normalised input (B, C, rows, cols) as it is shown after `done` (0 to 1) of the budget, and what is to be
-    answered: labels (B,), or (B, classes) where some are mixed."""
-    images, targets = augment.shifted_crop(batch.images, config.shift, generator), batch.labels
-    if config.flip:
-        images = augment.flip(images, generator)
-    if (config.crop_least, config.crop_most) != (1, 1):
-        images = augment.resized_crop(images, config.crop_least, config.crop_most, generator)
-    if config.tint:
-        images = augment.tint(images, config.tint, generator)
-    if config.erase:
-        images = augment.erase(images, config.erase, generator)
-    images = augment.shrink(images, stage_size(done, config, vit))
-    if config.mix and done < config.mix_end:
-        images, targets = augment.mix(images, F.one_hot(targets, vit.classes), config.mix, generator)
-    return normalise(images, preprocessing), targets
-
-
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,
         clock: Callable[[], float] = time.perf_counter, between: Callable[[], None] | None = None, tested: int = 0,
         teacher: Callable[[Tensor], Tensor] | None = None, world: World = ALONE) -> Iterator[Step]:
@@ -263,7 +181,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
 def _step(state: State, network: nn.Module, batch: Split, done: float, factor: float, preprocessing: Preprocessing,
           teacher: Callable[[Tensor], Tensor] | None, world: World) -> float:
     """Prepare a batch after `done` of the budget and learn from it; returns the loss."""
-    inputs, targets = prepare(batch, done, preprocessing, state.config, state.model.config, _generator(state.config.seed, 1, state.step))
+    inputs, targets = prepare(batch, done, preprocessing, state.config, state.model.config, generator_of(state.config.seed, 1, state.step))
     return learn(state, network, inputs, targets if teacher is None else teacher(inputs), factor, world)
 
 
@@ -293,28 +211,6 @@ def learn(state: State, network: nn.Module, inputs: Tensor, targets: Tensor, fac
     return loss.item()
 
 
-def computing(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> torch.autocast:
-    """How a model computes while it learns from images of `size` (rows, cols): products of matrices in bfloat16 where the processor has
-    instructions for it; weights, their gradients and the loss stay float32."""
-    kind = "cuda" if device.type == "cuda" else "cpu"
-    return torch.autocast(kind, torch.bfloat16, enabled=in_bfloat16(device, size, patch, precision))
-
-
-def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> bool:
-    """Whether a model that learns from images of `size` (rows, cols) multiplies its matrices in bfloat16."""
-    few = device.type == "cpu" and math.prod(size) // math.prod(patch) < FEW_TOKENS        # of more, attention is slow in bfloat16
-    return precision == "auto" and (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) or few and quick_at_bfloat16())
-
-
-@cache
-def quick_at_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 matrices by instructions of their own; others need several times as long as for float32."""
-    if not hasattr(torch.cpu, "get_capabilities"):                          # older versions of PyTorch tell by another name
-        return getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-    known = torch.cpu.get_capabilities()
-    return any(known.get(name) for name in ("avx512_bf16", "amx_bf16"))
-
-
 def _check(model: nn.Module, train: Split, validation: Split, size: int, world: World) -> None:
     if not len(train) or not len(validation):
         raise DataError(f"training needs pictures in both parts, not {len(train)} to learn from and {len(validation)} to check with")
@@ -324,11 +220,6 @@ def _check(model: nn.Module, train: Split, validation: Split, size: int, world: 
         raise DataError(f"the data have at least {int(train.labels.max()) + 1} classes and the model's head has {model.config.classes}")
     if size < world.size:
         raise DataError(f"{world.size} processes cannot share a batch of {size}: start fewer")
-
-
-def _generator(*key: int) -> torch.Generator:
-    """A generator that depends on nothing but `key`. PyTorch's CPU generator keeps only 32 bits of a seed, hence the hash."""
-    return torch.Generator().manual_seed(int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big"))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ from pathlib import Path
 import torch
 
 from vitdemo import beginning, data, jsonfile, runs, settings
+from vitdemo.batches import batch_size
+from vitdemo.budget import stage_sizes
 from vitdemo.checkpoint import Loaded, held_out
 from vitdemo.distributed import World
 from vitdemo.plan import Plan
 from vitdemo.recorder import REPORT_EVERY, Parts, Recorder
 from vitdemo.teacher import Teacher
-from vitdemo.train import ALONE, State, Step, TrainingError, fit, stage_sizes
+from vitdemo.train import ALONE, State, Step, TrainingError, fit
 
 LISTED = 1000                                   # names of left-out files that the log keeps
 
@@ -91,8 +93,9 @@ def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, train
         print(f"{len(dataset.skipped)} files are no pictures and are left out, for example {dataset.skipped[0]}", flush=True)
     if dataset.duplicates:
         print(f"{len(dataset.duplicates)} pictures are there more than once and are counted once, for example {dataset.duplicates[0]}", flush=True)
-    if training < wanted.train.batch:
-        print(f"there are {training} pictures to learn from, so every step sees them all instead of {wanted.train.batch}", flush=True)
+    size = batch_size(training, wanted.train.batch)
+    if size != wanted.train.batch:
+        print(f"there are {training} pictures to learn from, so every step sees {size} of them instead of {wanted.train.batch}", flush=True)
 
 
 def _follow(steps: Iterator[Step], folder: runs.RunFolder, recorder: Recorder, world: World) -> bool:

@@ -20,7 +20,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitdemo import heap, model, presets, settings, train
+from vitdemo import heap, model, precision, presets, settings, train
 from vitdemo.config import TrainConfig
 
 CASES = (("vit-micro", 128, 0.5), ("vit-micro", 128, 0.75), ("vit-micro", 128, 1.0), ("vit-tiny-9.5m", 64, 1.0))       # size, batch, share of the side
@@ -55,14 +55,14 @@ def attention(rounds: int) -> None:
     for size, side in (("vit-micro", 16), ("vit-micro", 32), ("vit-small-3.6m", 16), ("vit-small-3.6m", 32)):
         config = presets.SIZES[size].config
         vit, images, labels = model.ViT(config), torch.randn(128, config.channels, side, side), torch.randint(config.classes, (128,))
-        for precision in ("float32", "auto") if train.quick_at_bfloat16() else ("float32",):
-            state, taken = train.State(vit, TrainConfig(steps=1, precision=precision)), {0: 1e9, few: 1e9}
+        for kind in ("float32", "auto") if precision.quick_at_bfloat16() else ("float32",):
+            state, taken = train.State(vit, TrainConfig(steps=1, precision=kind)), {0: 1e9, few: 1e9}
             for _ in range(rounds):
                 for way in taken:                                           # by turns, since a machine's speed changes
                     model.FEW_TOKENS = way
                     taken[way] = min(taken[way], seconds(lambda: train.learn(state, vit, images, labels, 1e-3), 1))
             model.FEW_TOKENS = few
-            print(f"| {size} | {side} | {'bfloat16' if precision == 'auto' else precision} | {128 / taken[0]:.0f} | {128 / taken[few]:.0f} |")
+            print(f"| {size} | {side} | {'bfloat16' if kind == 'auto' else kind} | {128 / taken[0]:.0f} | {128 / taken[few]:.0f} |")
 
 
 def main() -> None:
@@ -73,9 +73,9 @@ def main() -> None:
     heap.keep()                                                             # as the training command does
     torch.set_num_threads(args.threads or settings.cores())
     torch.manual_seed(0)
-    most = {dtype: product(dtype, args.rounds) for dtype in (torch.float32, torch.bfloat16)}
-    print(f"{settings.machine()}, {torch.get_num_threads()} threads; a 2048 matrix product: {most[torch.float32] / 1e9:.0f} GFLOP/s in float32, "
-          f"{most[torch.bfloat16] / 1e9:.0f} in bfloat16\n")
+    most = {dtype: product(dtype, args.rounds) for dtype in (torch.float32, torch.bfloat16)[:1 + precision.quick_at_bfloat16()]}
+    print(f"{settings.machine()}, {torch.get_num_threads()} threads; a 2048 matrix product: "
+          + ", ".join(f"{speed / 1e9:.0f} GFLOP/s in {str(dtype).removeprefix('torch.')}" for dtype, speed in most.items()) + "\n")
     print("| model | pixels | batch | what | numbers | images/s | GFLOP/s | of the matrix product |\n|---|---|---|---|---|---|---|---|")
     for size, batch, share in CASES:
         config = presets.SIZES[size].config
@@ -84,7 +84,7 @@ def main() -> None:
         state = train.State(vit, TrainConfig(steps=1))
         acts = {"training step": lambda: train.learn(state, vit, images, labels, 1.0),
                 "answer": torch.inference_mode()(lambda: vit.eval()(images))}
-        half = train.in_bfloat16(torch.device("cpu"), (side, side), config.patch, state.config.precision)
+        half = precision.in_bfloat16(torch.device("cpu"), (side, side), config.patch, state.config.precision)
         for (what, act), dtype in zip(acts.items(), (torch.bfloat16 if half else torch.float32, torch.float32), strict=True):
             flops, taken = counted(act), seconds(act, args.rounds)
             print(f"| {size} | {side} | {batch} | {what} | {str(dtype).removeprefix('torch.')} | {batch / taken:.0f} | {flops / taken / 1e9:.0f} | "

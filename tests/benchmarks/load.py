@@ -3,6 +3,7 @@
     python tests/benchmarks/load.py                         30 visitors, 10 analyses each with questions after each, beside a training run
     python tests/benchmarks/load.py --visitors 100 --alone  without a run
     python tests/benchmarks/load.py --analyses 1000         one visitor, one picture after another: the server's memory
+    python tests/benchmarks/load.py --idle 60               nobody asks: the server's processor time
     python tests/benchmarks/load.py --ranking 10            and 10 more visitors who do nothing but rank maps
     python tests/benchmarks/load.py --flood 200             and one more who sends so many pictures at once
     python tests/benchmarks/load.py --photo                 also a JPEG of 12 megapixels
@@ -209,13 +210,14 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=1, help="seconds that a visitor looks at an answer, in the mean")
     parser.add_argument("--alone", action="store_true", help="no training run beside")
     parser.add_argument("--analyses", type=int, default=0, help="instead: one visitor, so many analyses")
+    parser.add_argument("--idle", type=float, default=0, help="instead: so many seconds without a question")
     parser.add_argument("--ranking", type=int, default=0)
     parser.add_argument("--flood", type=int, default=0)
     parser.add_argument("--photo", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     box = checkpoint.load()
-    crowds = [] if args.analyses else [[expected(1000 * v + n, box) for n in range(args.rounds)] for v in range(args.visitors)]
+    crowds = [] if args.analyses or args.idle else [[expected(1000 * v + n, box) for n in range(args.rounds)] for v in range(args.visitors)]
     with tempfile.TemporaryDirectory() as scratch:
         if not os.environ.get("VITDEMO_DATA"):
             made_up(Path(scratch))
@@ -223,6 +225,11 @@ def main() -> int:
             print(f"{settings.machine()}, load average {os.getloadavg()[0]:.1f}", flush=True)
             first = Visitor(url)
             first.show(picture(7))                                          # a fresh server loads what it needs
+            if args.idle:
+                before = worked(server.pid)
+                time.sleep(args.idle)
+                print(f"asked by nobody for {args.idle:g} s the server worked for {(worked(server.pid) - before) / args.idle:.2%} of the time")
+                return 0
             run = "" if args.alone or args.analyses else train(first)
             if run:
                 time.sleep(10)

@@ -2,6 +2,7 @@
 
     python tests/benchmarks/short_runs.py --data PATH/cifar10.zip --presets quick class --threads 1 2 --seeds 0 1 2
     python tests/benchmarks/short_runs.py --presets quick --minutes 2 --seeds 0 1 2         # a recipe given another time than its own
+    python tests/benchmarks/short_runs.py --presets class --seeds 0 1 2 --set shift=1          # a recipe with another setting
     python tests/benchmarks/short_runs.py --presets plain --threads 2 --first-epochs 2         # of a recipe that takes hours
 """
 
@@ -9,16 +10,17 @@ import argparse
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from vitdemo import checkpoint, heap, settings
-from vitdemo.plan import Plan, plan
+from vitdemo.plan import Plan, plan, setting
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
-from vitdemo.train import quick_at_bfloat16
+from vitdemo.precision import quick_at_bfloat16
 from vitdemo.trainer import carry_out
 
 
@@ -31,17 +33,19 @@ def main() -> None:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--minutes", type=float, help="of training, instead of what the recipe says")
     length.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
+    parser.add_argument("--set", action="append", type=setting, default=[], dest="changes", metavar="NAME=VALUE", help="settings that differ from the recipe's")
     args = parser.parse_args()
     heap.keep()                                                             # as the training command does
     print(f"{machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")
     for preset in args.presets:
         for threads in args.threads:
-            rows = [once(preset, threads, seed, args.data, args.minutes, args.first_epochs) for seed in args.seeds]
+            rows = [once(plan(preset=preset, data=args.data, minutes=args.minutes, epochs=args.first_epochs,
+                              changes={**dict(args.changes), "threads": threads, "seed": seed})) for seed in args.seeds]
             seconds, images, chosen, accuracies = zip(*rows, strict=True)
-            spread = f" ± {statistics.stdev(accuracies):.1%}" if len(accuracies) > 1 else ""
-            print(f"| {preset} | {threads} | {len(rows)} | {statistics.mean(seconds):.0f} | {statistics.mean(images):,.0f} | "
-                  f"{sum(images) / sum(seconds):.0f} | {statistics.mean(chosen):.1%} | {statistics.mean(accuracies):.1%}{spread} |", flush=True)
+            named = " ".join([preset, *(f"{name}={value}" for name, value in args.changes)])
+            print(f"| {named} | {threads} | {len(rows)} | {statistics.mean(seconds):.0f} | {statistics.mean(images):,.0f} | "
+                  f"{sum(images) / sum(seconds):.0f} | {statistics.mean(chosen):.1%} | {spread(accuracies)} |", flush=True)
 
 
 def machine() -> str:
@@ -49,9 +53,14 @@ def machine() -> str:
     return f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}"
 
 
-def once(preset: str, threads: int, seed: int, data: str | None, minutes: float | None, epochs: int | None) -> tuple[float, int, float, float]:
+def spread(shares: Sequence[float]) -> str:
+    """Their mean, and of several their standard deviation and each of them."""
+    return f"{statistics.mean(shares):.1%}" + (f" ± {statistics.stdev(shares):.1%} ({', '.join(f'{share:.1%}' for share in shares)})" if len(shares) > 1 else "")
+
+
+def once(wanted: Plan) -> tuple[float, int, float, float]:
     """(seconds of training, images seen, best accuracy on the validation part, that of those weights on the test part) of one run."""
-    steps, accuracy = trained(plan(preset=preset, data=data, minutes=minutes, epochs=epochs, changes={"threads": threads, "seed": seed}))
+    steps, accuracy = trained(wanted)
     return steps[-1]["seconds"], steps[-1]["images"], best(steps), accuracy
 
 

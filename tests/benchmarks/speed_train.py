@@ -9,7 +9,7 @@ as the training command runs it (`vitdemo.heap`, `vitdemo.train.learn`), with th
 nothing is augmented. What the command gains in float32 are exact means (AdamW in one fused step, memory that is kept); bfloat16 is not exact, and is
 taken where the processor has instructions for it, so the peers have rows in bfloat16 too (the same autocast, memory kept), and each row is set beside the fastest
 peer with the same numbers. Each has a process of its own, of which one works at a time; a round is `--steps` steps of each, one after the
-other; a number is the median over the rounds, with the lowest and the highest. With --compile each model is compiled first (needs a C++
+other; a number is the median over the rounds, with the lowest and the highest, a share that of the shares round by round. With --compile each model is compiled first (needs a C++
 compiler) and takes the step of the peers in float32, which is reported apart.
 """
 
@@ -29,7 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitdemo import heap, presets, settings, train
+from vitdemo import heap, precision, presets, settings, train
 from vitdemo.config import TrainConfig, ViTConfig
 from vitdemo.model import ViT
 
@@ -101,7 +101,7 @@ def learning(model: ViT, images: Tensor, labels: Tensor, precision: str = "auto"
     return lambda: train.learn(state, model, images, labels, 1.0)
 
 
-COMMAND, HALF = "vitdemo, as the training command runs it", "bfloat16" if train.quick_at_bfloat16() else "float32"
+COMMAND, HALF = "vitdemo, as the training command runs it", "bfloat16" if precision.quick_at_bfloat16() else "float32"
 PLAIN = {"vitdemo, the step of the peers": (ours, plain), **{name: (build, plain) for name, build in PEERS.items()}}
 RUNS = {f"{COMMAND} ({HALF})": (ours, learning), "vitdemo, the same in float32": (ours, partial(learning, precision="float32")), **PLAIN,
         **{f"{name} (bfloat16)": (build, partial(plain, half=True)) for name, (build, _) in PLAIN.items() if HALF == "bfloat16"}}
@@ -156,12 +156,17 @@ def measure(size: str, batch: int, threads: int, rounds: int, steps: int, compil
     for pipe in pipes.values():
         pipe.send(0)
     medians = {name: statistics.median(found) for name, found in speeds.items()}
-    best = {half: max((speed for name, speed in medians.items() if name.removesuffix(" (bfloat16)") in PEERS and ("bfloat16" in name) == half), default=0.0)
+    best = {half: max((name for name in medians if name.removesuffix(" (bfloat16)") in PEERS and ("bfloat16" in name) == half), key=medians.get, default="")
             for half in (False, True)}
+
+    def beside(name: str) -> str:                                           # round by round, since a host's speed changes
+        peer = speeds.get(best["bfloat16" in name])
+        return f"{statistics.median(own / other for own, other in zip(speeds[name], peer, strict=True)):.2f} ×" if peer else "-"
+
     print(f"\n{size}, batch {batch}, {threads} threads, {rounds} rounds of {steps} steps{', compiled' if compiled else ''}; {settings.machine()}, torch {torch.__version__}\n")
     print("| implementation | parameters | images/s, median | lowest to highest | to the fastest peer with such numbers |\n|---|---|---|---|---|")
     for name, median in sorted(medians.items(), key=lambda item: -item[1]):
-        print(f"| {name} | {counts[name]:,} | {median:.0f} | {min(speeds[name]):.0f} to {max(speeds[name]):.0f} | {median / best['bfloat16' in name]:.2f} × |")
+        print(f"| {name} | {counts[name]:,} | {median:.0f} | {min(speeds[name]):.0f} to {max(speeds[name]):.0f} | {beside(name)} |")
 
 
 def main() -> None:

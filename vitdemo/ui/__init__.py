@@ -22,6 +22,7 @@ from vitdemo.ui.models import Models
 from vitdemo.ui.serving import launch_settings
 
 __all__ = ["App", "build_app", "launch_settings"]
+REST = 0.01                                     # s; Gradio would look a thousand times a second whether anything waits, which a training run beside is short of
 
 
 class App(NamedTuple):
@@ -61,6 +62,7 @@ def build_app(box: Loaded | None = None) -> App:
         blocks.load(lambda: (gr.Button(visible=data.is_local("cifar10")), gr.skip()), None, [parts.random_test, parts.viewer],
                     show_progress="hidden", queue=False, api_visibility="private")
     blocks.queue(max_size=fair.MOST, api_open=False)
+    blocks._queue.sleep_when_free = max(REST, blocks._queue.sleep_when_free)
     fair.be_fair(blocks._queue)
     return App(blocks, scheduler)
 

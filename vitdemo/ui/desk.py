@@ -8,8 +8,8 @@ from PIL import Image
 from vitdemo import words
 from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
+from vitdemo.precision import quick_at_bfloat16
 from vitdemo.runs import RunError
-from vitdemo.train import quick_at_bfloat16
 from vitdemo.ui import catalogue, fields
 from vitdemo.ui.fields import Answer, Request
 from vitdemo.ui.models import EXAMPLES, RECORDED

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vitdemo import data, words
+from vitdemo.batches import batch_size
+from vitdemo.budget import looks_made, pictures_tested, training_time
 from vitdemo.child import environment
+from vitdemo.precision import quick_at_bfloat16
 from vitdemo.presets import MEASURED_ON, PRESETS, SIZES, Expected, expected, learned
-from vitdemo.train import batch_size, looks_made, pictures_tested, quick_at_bfloat16, training_time
 from vitdemo.ui import fields
 from vitdemo.ui.fields import Answer, Request, RequestError
 from vitdemo.ui.orders import Order, by_clock, fitting, order
