@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from vitdemo import checkpoint, data, settings, words
+from vitdemo.config import LIMITS
 from vitdemo.explain import explain
 from vitdemo.looking import FITS
 from vitdemo.model import ViT
@@ -123,16 +124,17 @@ def test_a_choice_of_a_model_that_the_bar_never_makes_is_a_sentence(sent):
         look_of(sent)
 
 
-@given(st.builds(Look, st.text(), st.none() | st.integers(1, 10**6), st.sampled_from([None, *FITS]), st.sampled_from([None, (0.0, 0.25, 1.0, 1.0)])))
+@given(st.builds(Look, st.text(), st.none() | st.integers(1, LIMITS["image"]), st.sampled_from([None, *FITS]), st.sampled_from([None, (0.0, 0.25, 1.0, 1.0)])))
 def test_a_page_keeps_its_look_and_sends_it_along_as_it_was(look):
-    held = PageLook(look)
+    held = PageLook(look, visible=False)
     assert held.preprocess(json.loads(held.postprocess(look).model_dump_json())) == look
 
 
-@pytest.mark.parametrize("sent", [None, [], "box", {"model": 7}, {"model": "box", "side": "9"}, {"model": "box", "part": [0, 0, 0, 0]}])
+@pytest.mark.parametrize("sent", [None, [], "box", {"model": 7}, {"model": "box", "side": "9"}, {"model": "box", "side": 10**30},
+                                  {"model": "box", "side": 0}, {"model": "box", "part": [0, 0, 0, 0]}])
 def test_what_poses_as_a_pages_look_is_refused_in_a_sentence(sent):
     with pytest.raises(gr.Error) as refusal:
-        PageLook().preprocess(sent)
+        PageLook(visible=False).preprocess(sent)
     assert re.match("There is no such model|A part of a picture", refusal.value.message)
 
 

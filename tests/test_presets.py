@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from dataclasses import fields
 
 import pytest
@@ -51,15 +52,16 @@ def test_the_expected_accuracy_meets_the_measured_points_rises_and_is_silent_far
     for left, right in itertools.pairwise(points):                          # only the runs nearest to it speak for a number of pictures
         assert presets.expected((left.images + right.images) / 2).n == left.n + right.n
     assert presets.expected(low / 1.6) is None and presets.expected(high * 1.6) is None and presets.expected(0) is None
-    assert presets.expected(low / 1.4).accuracy < points[0].accuracy
+    slopes = [(right.accuracy - left.accuracy) / math.log(right.images / left.images) for left, right in itertools.pairwise(points)]
+    assert slopes[0] < 2 * max(slopes[1:])                                  # the line goes on downwards soberly
+    assert points[0].accuracy - 0.25 < presets.expected(low / 1.4).accuracy < points[0].accuracy
     assert presets.expected(high * 1.4) == presets.expected(high) == (points[-1].accuracy, points[-1].n)        # no more than was measured
 
 
 @given(st.lists(st.builds(presets.Learned, st.integers(1, 10**7), st.floats(0.1, 0.99), st.integers(1, 9)), min_size=1, max_size=9))
 def test_what_was_learned_rises_and_no_run_is_left_out(points):
     found = presets._rising(points)
-    assert [point.images for point in found] == sorted(point.images for point in found)
-    assert all(left.accuracy < right.accuracy for left, right in itertools.pairwise(found))
+    assert all(left.images * 1.1 < right.images and left.accuracy < right.accuracy for left, right in itertools.pairwise(found))
     assert sum(point.n for point in found) == sum(point.n for point in points)
     assert sum(point.n * point.accuracy for point in found) == pytest.approx(sum(point.n * point.accuracy for point in points))
 

@@ -24,7 +24,8 @@ def batch_size(pictures: int, batch: int) -> int:
 
 def batches(split: Split, size: int, config: TrainConfig, step: int = 0) -> Iterator[Split]:
     """The training pictures of `step` (counted from 0) and of all that follow: epochs are shuffled anew, a last incomplete batch is left out."""
-    for epoch in itertools.count(step // (each := max(1, len(split) // size))):
+    each = max(1, len(split) // size)                                       # steps of an epoch
+    for epoch in itertools.count(step // each):
         order = torch.randperm(len(split), generator=generator_of(config.seed, 0, epoch))
         for index in range(max(0, step - epoch * each), each):
             yield split[order[index * size:(index + 1) * size]]

@@ -155,10 +155,11 @@ class Learned(NamedTuple):
 
 
 def _rising(points: list[Learned]) -> tuple[Learned, ...]:
-    """The points in the order of their images; where more pictures had taught no more, the mean over those runs (isotonic regression)."""
+    """The points in the order of their images; of points that lie within a tenth of each other, and where more pictures had taught no more
+    (isotonic regression), the mean over those runs."""
     found: list[Learned] = []
     for point in sorted(points):
-        while found and found[-1].accuracy >= point.accuracy:
+        while found and (found[-1].accuracy >= point.accuracy or found[-1].images * 1.1 >= point.images):
             point = _together(found.pop(), point)
         found.append(point)
     return tuple(found)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -22,6 +21,7 @@ from vitdemo.data import DataError, Split
 from vitdemo.distributed import World
 from vitdemo.evaluate import predict
 from vitdemo.muon import Muon
+from vitdemo.optimizers import optimizers
 from vitdemo.precision import computing
 
 ALONE = World()
@@ -89,31 +89,6 @@ class State:
         self.look_seconds, self.owed, self.complete = state.get("look_seconds", 0.0), state.get("owed", False), state.get("complete", False)
         self.planned, self.due = state.get("planned", self.config.evaluations), state.get("due", self.looks + 1)
         self.progress = state.get("progress", 0.0)
-
-
-def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
-    """Muon for the blocks' matrices and AdamW for the rest, or one Adam(W) for all. Biases, norms and tokens are not decayed. The head has
-    groups of its own where it learns at another rate than the rest.
-
-    Muon (Jordan et al. 2024) replaces a matrix's momentum by the nearest orthogonal matrix, so every direction learns at one speed.
-    """
-    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    matrices = [p for name, p in named if name.startswith("blocks.") and p.ndim == 2 and config.optimizer == "muon"]
-    taken = set(map(id, matrices))
-    decayed = [p for name, p in named if id(p) not in taken and p.ndim >= 2 and name.endswith("weight")]
-    taken |= set(map(id, decayed))
-    groups = [{"params": decayed, "weight_decay": config.weight_decay},
-              {"params": [p for _, p in named if id(p) not in taken], "weight_decay": 0.0}]
-    if config.head_rate != 1:
-        head = {id(p) for name, p in named if name.startswith("head")}
-        groups = [{**group, "params": [p for p in group["params"] if (id(p) in head) == own], "rate": config.head_rate if own else 1.0}
-                  for group in groups for own in (False, True)]
-    if config.optimizer == "adam":
-        return [torch.optim.Adam(groups, lr=config.lr)]
-    rest = torch.optim.AdamW(groups, lr=config.lr, fused=True)
-    if not matrices:
-        return [rest]
-    return [Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original"), rest]
 
 
 def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, *, preprocessing: Preprocessing, state: State | None = None,

@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 from short_runs import best, machine, spread, trained
 
 from vitdemo import heap, settings
-from vitdemo.plan import plan
+from vitdemo.plan import Plan, plan
 
 LOOKS = 4                                       # of each run at the validation pictures; the best counts
 PLAIN = {"optimizer": "adamw", "lr": 1e-3, "stages": [], "stage_ends": []}
@@ -46,18 +46,22 @@ class Row(NamedTuple):
     accuracy: float                 # the best on the validation pictures
 
 
-def row(changes: dict[str, Any], threads: int, seed: int, minutes: float | None, steps: int | None = None) -> Row:
+def planned(changes: dict[str, Any], threads: int, seed: int, minutes: float | None, steps: int | None = None) -> Plan:
     """A run of the recipe with `changes`, so many minutes or steps long."""
-    found = trained(plan(preset="class", minutes=minutes, steps=steps, changes={"threads": threads, "seed": seed, "evaluations": LOOKS, **changes}))[0]
+    return plan(preset="class", minutes=minutes, steps=steps, changes={"threads": threads, "seed": seed, "evaluations": LOOKS, **changes})
+
+
+def row(wanted: Plan) -> Row:
+    found = trained(wanted)[0]
     return Row(found[-1]["images"], found[-1]["seconds"], best(found))
 
 
 def overtake(minutes: float, threads: int, seed: int) -> None:
     """Print how long the recipe takes for what the plain one, as long as `minutes`, reaches in the end."""
-    goal = row(PLAIN, threads, seed, minutes).accuracy
+    goal = row(planned(PLAIN, threads, seed, minutes)).accuracy
     print(f"AdamW at full size reaches {goal:.1%} in {minutes:g} minutes.")
     for share in (0.125, 0.25, 0.5, 1.0):                                   # the recipe's schedule is as long as its run
-        found = row({}, threads, seed, share * minutes)
+        found = row(planned({}, threads, seed, share * minutes))
         print(f"The recipe reaches {found.accuracy:.1%} in {found.seconds:.0f} s.", flush=True)
         if found.accuracy >= goal:
             break
@@ -74,6 +78,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON lines of the runs so far")
     parser.add_argument("--overtake", type=float, metavar="MINUTES")
     args = parser.parse_args()
+    if args.overtake and args.steps:
+        parser.error("--overtake goes by minutes")
     heap.keep()                                                             # as the training command does
     threads = args.threads or settings.cores()
     print(f"{machine()}, {threads} threads\n")
@@ -82,20 +88,20 @@ def main() -> None:
     print("| change | n | images seen | seconds | right on validation pictures | from the first row |\n|---|---|---|---|---|---|")
     base: list[float] = []
     for name in args.only:
-        found = [kept(args.keep, [name, args.steps or f"{args.minutes:g} minutes", threads, seed], CHANGES[name], threads, seed,
-                      None if args.steps else args.minutes, args.steps) for seed in args.seeds]
+        found = [kept(args.keep, planned(CHANGES[name], threads, seed, None if args.steps else args.minutes, args.steps)) for seed in args.seeds]
         shares = [one.accuracy for one in found]
         base = base or shares
         print(f"| {name} | {len(found)} | {statistics.mean(one.images for one in found):,.0f} | {statistics.mean(one.seconds for one in found):.0f} | "
               f"{spread(shares)} | {apart(shares, base)} |", flush=True)
 
 
-def kept(file: Path | None, key: list[Any], *wanted: Any) -> Row:
-    """The run that `file` has under `key`; made and written there where it has none."""
+def kept(file: Path | None, wanted: Plan) -> Row:
+    """What `file` has of the very same run on such a machine; made and written there where it has nothing."""
+    key = [machine(), wanted.vit.to_json(), wanted.train.to_json(), wanted.data]
     for line in file.read_text(encoding="utf-8").splitlines() if file and file.is_file() else []:
         if (known := json.loads(line))["key"] == key:
             return Row(*known["row"])
-    made = row(*wanted)
+    made = row(wanted)
     if file:
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"key": key, "row": made}) + "\n")

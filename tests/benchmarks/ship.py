@@ -27,7 +27,7 @@ from vitdemo import checkpoint, data
 from vitdemo.evaluate import evaluate
 from vitdemo.runs import RunFolder
 
-EQUAL = 0.001                                   # a share of right answers that lies no lower than by this counts as the same
+EQUAL = 0.001                                   # a share of right answers that lies lower by no more than this counts as the same
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:                          # the box keeps what it has until everything is known
         files = [stored(Path(scratch) / target.name, loaded, loaded.provenance, half) for half in (False, True)]
         accuracy = [evaluate(file.model, held, file.preprocessing, file.classes).accuracy for file in files]
-        half = accuracy[1] > accuracy[0] - EQUAL
+        half = accuracy[1] >= accuracy[0] - EQUAL
         report = evaluate(files[half].model, test, loaded.preprocessing, loaded.classes)
     stored(target, loaded, {**loaded.provenance, **report.tested()}, half)
     print(f"validation accuracy in 32 bits {accuracy[0]:.2%}, in 16 bits {accuracy[1]:.2%}; test accuracy {report.accuracy:.2%}; "

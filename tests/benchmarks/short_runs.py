@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from vitdemo import checkpoint, heap, settings
 from vitdemo.plan import Plan, plan, setting
+from vitdemo.precision import quick_at_bfloat16
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
-from vitdemo.precision import quick_at_bfloat16
 from vitdemo.trainer import carry_out
 
 
@@ -35,6 +35,8 @@ def main() -> None:
     length.add_argument("--first-epochs", type=int, help="end after so many epochs; the recipe's schedule is then as long as that")
     parser.add_argument("--set", action="append", type=setting, default=[], dest="changes", metavar="NAME=VALUE", help="settings that differ from the recipe's")
     args = parser.parse_args()
+    if {"seed", "threads"} & dict(args.changes).keys():
+        parser.error("seeds and threads are --seeds and --threads")
     heap.keep()                                                             # as the training command does
     print(f"{machine()}\n")
     print("| preset | threads | n | seconds of training | images seen | images/s | on validation pictures | on test pictures |\n|---|---|---|---|---|---|---|---|")

@@ -140,7 +140,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     def entire(request: dict[str, Any]) -> dict[str, Any]:
         return questions.ask({"question": "picture", "key": request.get("key") if isinstance(request, dict) else None})
 
-    look = PageLook()
+    look = PageLook(Look(), visible=False)
     with gr.Row(elem_classes="vd-explore"):
         with gr.Column(scale=1, min_width=300):
             picture = UploadedImage(on.shown[0][0] if on.shown else None, label="Your picture", sources=["upload", "clipboard"], buttons=[], height=300,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from vitdemo import looking, words
+from vitdemo.config import LIMITS
 from vitdemo.geometry import Edges
 from vitdemo.runs import RunError
 from vitdemo.ui import fields
@@ -27,7 +28,8 @@ class Look(NamedTuple):
 def look_of(data: Any) -> Look:
     """What the model bar says was chosen, checked. Raises RunError for what it never says."""
     asked = {name: data.get(name) for name in Look._fields} if isinstance(data, dict) else {}
-    if not isinstance(asked.get("model"), str) or not (asked["side"] is None or type(asked["side"]) is int):
+    side = asked.get("side")
+    if not isinstance(asked.get("model"), str) or not (side is None or type(side) is int and 0 < side <= LIMITS["image"]):
         raise RunError(words.NO_SUCH_MODEL)
     try:
         part = None if asked["part"] is None else looking.edges(asked["part"])
@@ -35,16 +37,13 @@ def look_of(data: Any) -> Look:
         raise RunError(fields.sentence(str(error))) from None
     if asked["fit"] not in (None, *looking.FITS):
         raise RunError(words.NO_SUCH_MODEL)
-    return Look(asked["model"], asked["side"], asked["fit"], part)
+    return Look(asked["model"], side, asked["fit"], part)
 
 
 class PageLook(gr.JSON):
-    """A `Look` that the page holds, never seen. Whoever poses as a page may send anything: what is no look is refused in a sentence."""
+    """A `Look` that the page holds. Whoever poses as a page may send anything: what is no look is refused in a sentence."""
 
     is_template = True                          # the browser's part is gr.JSON's
-
-    def __init__(self, value: Look = Look(), **settings: Any):
-        super().__init__(value, visible=False, **settings)
 
     def preprocess(self, payload: Any) -> Look:
         try:
@@ -52,5 +51,5 @@ class PageLook(gr.JSON):
         except RunError as error:
             raise gr.Error(str(error), print_exception=False) from None
 
-    def postprocess(self, value: Look) -> Any:
-        return super().postprocess(value._asdict())
+    def postprocess(self, value: Look | None) -> Any:
+        return super().postprocess((value or Look())._asdict())

@@ -187,7 +187,7 @@ def elsewhere(made: Order) -> Measurement:
 
 
 def training_seconds(made: Order, found: Measurement) -> float:
-    """How long a run of minutes trains: all of its time but for its looks and its test, as `vitdemo.train` counts them."""
+    """How long a run of minutes trains: all of its time but for its looks and its test, as `vitdemo.budget` counts them."""
     train, pictures = made.plan.train, made.source.pictures
     one = 1 / found.looks if found.looks else 0.0                           # seconds that a picture is looked at
     each = one * pictures * data.held_share(pictures, train.validation)
