@@ -68,11 +68,6 @@ class Report:
         return {name: row[i] / sum(row) if sum(row) else None for i, (name, row) in enumerate(zip(self.classes, self.confusion))}
 
     @property
-    def confidence(self) -> float:
-        """How sure it was of its answers, 0 to 1, the mean over the pictures: a model that is well calibrated is as often right."""
-        return sum(part.count * part.confidence for part in self.calibration) / self.n
-
-    @property
     def expected_calibration_error(self) -> float:
         """How far confidence and accuracy lie apart, averaged over the pictures (Guo et al. 2017, equation (3)); 0 to 1."""
         return sum(part.count * abs(part.right - part.confidence) for part in self.calibration) / self.n

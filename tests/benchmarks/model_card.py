@@ -37,10 +37,9 @@ self-describing safetensors file: configuration, class names, preprocessing, pro
 |---|---|
 | accuracy on the {n:,} test pictures | **{accuracy:.2%}** ± {error:.2%} (standard error), with the weights chosen on the validation part |
 | accuracy on the {validation:,} validation pictures | {validation_accuracy:.2%} (the number the weights were chosen by, so a little too good) |
-| expected calibration error | {ece:.1%} (ten bins, test pictures): it is {confidence:.1%} sure on average, {less} than it is right |
+| expected calibration error | {ece:.1%} (ten bins, test pictures) |
 | test pictures as people's own come | {shifted:.1%} of {shifted_n:,}, mean over twelve changes (`{uploads}`) |
-| deletion curve of the answer | area {cls} by the last layer's class-token attention, {relevance} by class relevance, {random} at random ({pictures} validation pictures, ± standard error; smaller is more faithful) |
-| better than random for | {cls_better:.0%} of these pictures by class-token attention, {relevance_better:.0%} by class relevance (chance: a half) |
+| deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful) |
 | training pictures | {training:,} of CIFAR-10's 50,000; the rest is the validation part |
 | commands | {command} |
 | time | {seconds:,.0f} s of training until the best weights, after {epochs:.1f} epochs; evaluation not counted |
@@ -84,9 +83,8 @@ def main() -> None:
     print(settings.machine())
 
 
-def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, Any]:
-    """Mean area under the deletion curve of the answer with its standard error, by the last layer's class-token attention, by class relevance
-    and at random, five orders of each picture; and the share of pictures for which a map's lies below the mean of those five."""
+def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float]:
+    """Mean area under the deletion curve of the answer, by the last layer's class-token attention, by class relevance and at random."""
     found: dict[str, list[float]] = {"cls": [], "relevance": [], "random": []}
     for image in pictures.images:
         result = explain(pixels(image), loaded)
@@ -96,11 +94,10 @@ def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, Any]:
         areas = faithfulness.area(faithfulness.measure(faithfulness.Hider(loaded, result.tensor, klass, "mean"), orders))
         for name, value in zip(found, (areas[0], areas[1], areas[2:].mean()), strict=True):
             found[name].append(float(value))
-    means = {name: f"{np.mean(values):.3f} ± {np.std(values, ddof=1) / len(values) ** 0.5:.3f}" for name, values in found.items()}
-    return means | {f"{name}_better": float(np.mean(np.array(found[name]) < found["random"])) for name in ("cls", "relevance")}
+    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, Any], pictures: int, shifted: tuple[float, int], note: str,
+def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str,
          taught: tuple[str, str]) -> str:
     facts, config = loaded.provenance, loaded.config
     ways = [*loaded.before, facts]
@@ -115,7 +112,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         title="The tiny model" if path.stem.endswith("-tiny") else "The model in the box", name=loaded.name, parameters=parameters,
         depth=config.depth, heads=config.heads, dim=config.dim, patch=config.patch[0], size=config.image[0], megabytes=path.stat().st_size / 1e6,
         bits=16 if path.stat().st_size < 3 * parameters else 32, n=report.n, accuracy=report.accuracy, error=report.standard_error,
-        validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"], ece=report.expected_calibration_error, confidence=report.confidence, less="less" if report.confidence < report.accuracy else "more",
+        validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"], ece=report.expected_calibration_error,
         shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command=", then ".join(f"`{line}`" for line in commands),
         uploads=f"tests/benchmarks/uploads.py --pictures {shifted[1]}" + f" --checkpoint checkpoints/{path.name}" * (path != checkpoint.box_path()),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
