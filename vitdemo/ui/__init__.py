@@ -22,7 +22,7 @@ from vitdemo.ui.models import Models
 from vitdemo.ui.serving import launch_settings
 
 __all__ = ["App", "build_app", "launch_settings"]
-REST = 0.005                                    # s; Gradio would look a thousand times a second whether anything waits, which a training run beside is short of
+REST = 0.01                                     # s; Gradio would look a thousand times a second whether anything waits, which a training run beside is short of
 
 
 class App(NamedTuple):
