@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import shutil
 import tempfile
 import zipfile
@@ -32,6 +31,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]               # for tests of the camera
 WAIT = 20_000                                   # ms a browser is given for anything: other programs may be at work
 expect.set_options(timeout=WAIT)
+CLEAR = "#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']"       # of the picture input
 COLOURS = {"blue": (40, 60, 200), "green": (50, 180, 60), "red": (200, 50, 40)}
 
 
@@ -219,13 +219,12 @@ def visit(browser, page):
 
 def clear(tab: Page) -> None:
     """Empty the picture input."""
-    tab.locator("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']").first.click()
+    tab.locator(CLEAR).first.click()
 
 
 def upload(tab: Page, name: str, content: bytes, kind: str = "image/png") -> None:
-    clear = tab.get_by_role("button", name=re.compile("clear|remove", re.I))
-    if clear.count():
-        clear.first.click()
+    if tab.locator(CLEAR).count():
+        clear(tab)
     tab.locator("#vd-picture input[type=file]").set_input_files({"name": name, "mimeType": kind, "buffer": content})
 
 

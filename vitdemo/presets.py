@@ -146,6 +146,9 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+NEAR = 1.1                                      # times as many pictures: no more teach about as much
+
+
 class Learned(NamedTuple):
     """What runs of one recipe had learned after `images` training pictures, repeats counted."""
 
@@ -159,7 +162,7 @@ def _rising(points: list[Learned]) -> tuple[Learned, ...]:
     (isotonic regression), the mean over those runs."""
     found: list[Learned] = []
     for point in sorted(points):
-        while found and (found[-1].accuracy >= point.accuracy or found[-1].images * 1.1 >= point.images):
+        while found and (found[-1].accuracy >= point.accuracy or found[-1].images * NEAR >= point.images):
             point = _together(found.pop(), point)
         found.append(point)
     return tuple(found)
@@ -187,7 +190,7 @@ def expected(images: float, preset: str = "class") -> Expected | None:
     line going on for a factor of 1.5 downwards; up to 1.5 times the most that was measured no more is promised than that had; None beyond
     both, where nothing was measured. A single point holds for a tenth more or fewer pictures."""
     points = learned(preset)
-    beyond = 1.5 if len(points) > 1 else 1.1
+    beyond = 1.5 if len(points) > 1 else NEAR
     if not points or not points[0].images / beyond <= images <= points[-1].images * beyond:
         return None
     if len(points) == 1 or images >= points[-1].images:

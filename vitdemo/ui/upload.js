@@ -1,5 +1,6 @@
 const LARGEST = "LIMIT";    // bytes of an upload
 const box = () => document.querySelector("#vd-picture"), field = () => box().querySelector("input[type=file]");
+const CLEAR = "#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']";           // Gradio's own
 const remark = make("p", { role: "status" });                             // a line in the picture input
 remark.style.cssText = "position: absolute; inset: auto 1px 44px; margin: 0; padding: 8px; text-align: center; pointer-events: none; "
   + "color: var(--body-text-color); background: var(--block-background-fill)";          // above the bar with the input's buttons
@@ -13,7 +14,7 @@ async function hand(file, given) {
     return;
   }
   say(given > 1 ? phrase(WORDS.first_of_many, { given }) : "");
-  if (!field()) box().querySelector("button[aria-label*='emove'], button[aria-label*='lear']")?.click();
+  if (!field()) document.querySelector(CLEAR)?.click();
   for (let wait = 0; !field() && wait < 40; wait++) await new Promise((done) => setTimeout(done, 25));
   if (!field()) return;
   const files = new DataTransfer();
@@ -61,7 +62,7 @@ document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-p
 document.addEventListener("paste", (event) => { if (element.offsetParent) take(event, event.clipboardData?.files); }, true);
 // Said by the page itself, at once: the server's word would come after what is said of the next file.
 document.addEventListener("click", (event) => {
-  if (!event.target.closest?.("#vd-picture button[aria-label*='emove'], #vd-picture button[aria-label*='lear']")) return;
+  if (!event.target.closest?.(CLEAR)) return;
   say("");
   show({ message: WORDS.no_picture });
 }, true);
