@@ -36,6 +36,26 @@ def test_every_matrix_moves_as_by_pytorchs_own_muon_but_for_the_rounding_of_its_
     assert moved.keys() == resumed.keys() and all(torch.equal(moved[k]["momentum_buffer"], resumed[k]["momentum_buffer"]) for k in moved)
 
 
+def test_matrices_that_are_stacked_in_one_parameter_move_as_if_each_were_its_own():
+    generator = torch.Generator().manual_seed(0)
+    stack, other = torch.randn(36, 12, generator=generator).requires_grad_(), torch.randn(36, 12, generator=generator).requires_grad_()
+    apart, same = [part.detach().clone().requires_grad_() for part in stack.chunk(3)], other.detach().clone().requires_grad_()
+    settings = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.1}
+    one, many = Muon([stack, other], stacked={id(stack): 3}, **settings), Muon([*apart, same], **settings)
+    for _ in range(3):
+        stack.grad, other.grad = (torch.randn(36, 12, generator=generator) for _ in range(2))
+        stack.grad[:24] *= 1e-3                                             # as those of queries and keys are beside the values'
+        same.grad = other.grad.clone()
+        for part, gradient in zip(apart, stack.grad.chunk(3), strict=True):
+            part.grad = gradient.clone()
+        before = stack.detach().clone()
+        one.step()
+        many.step()
+        steps = (stack.detach() - before).view(3, -1).norm(dim=1)
+        assert steps.max() < 1.5 * steps.min()
+    assert torch.allclose(stack, torch.cat(apart), atol=1e-6) and torch.allclose(other, same, atol=1e-6)
+
+
 @pytest.mark.parametrize("rank", [1, 3, 8])
 @pytest.mark.parametrize("steps", [1, 5])
 def test_the_iteration_of_the_small_products_is_the_iteration_of_the_whole_matrices(rank, steps):

@@ -54,6 +54,7 @@ def test_muon_takes_the_matrices_of_the_blocks_and_nothing_is_left_out_or_taken_
     undecayed = [names[id(p)] for p in rest.param_groups[1]["params"]]
     assert {"cls_token", "pos_embed", "reg_token", "head.bias", "blocks.0.ls1.gamma"} <= set(undecayed)
     assert sorted(of_muon + undecayed + [names[id(p)] for p in rest.param_groups[0]["params"]]) == sorted(names.values())
+    assert {names[p]: parts for p, parts in muon.stacked.items()} == {f"blocks.{i}.attn.qkv.weight": 3 for i in range(2)}
 
 
 def test_the_rate_rises_then_falls_to_zero():

@@ -11,7 +11,7 @@ never waits for torch.
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {"attention", "checkpoint", "config", "data", "embedding", "evaluate", "explain", "faithfulness", "features", "figures", "geometry",
             "hub", "images", "loading", "looking", "model", "report", "runs", "settings", "surgery", "train", "zoo"}

@@ -1,6 +1,7 @@
 """Muon for the matrices of all blocks at once."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,10 +10,16 @@ from torch import Tensor
 
 class Muon(torch.optim.Muon):
     """`torch.optim.Muon` (Jordan et al. 2024), but all matrices of one shape go through the Newton-Schulz iteration together, as a Vision
-    Transformer's blocks are alike and a small matrix alone costs more in calls than in arithmetic; and in float32, see `orthogonal`."""
+    Transformer's blocks are alike and a small matrix alone costs more in calls than in arithmetic; and in float32, see `orthogonal`.
 
-    def __init__(self, *args: Any, **settings: Any):
+    `stacked` says by a parameter's id() how many matrices it holds below each other, where it holds several, as the layer for queries, keys and
+    values does. Each is a matrix of its own then, as Jordan et al. advise: made orthogonal together, the queries' and keys', whose gradients are
+    the smaller ones by far, would get the smaller part of a step.
+    """
+
+    def __init__(self, *args: Any, stacked: Mapping[int, int] | None = None, **settings: Any):
         super().__init__(*args, **settings)
+        self.stacked = dict(stacked or {})
         if settings.get("adjust_lr_fn") not in (None, "original"):
             raise ValueError(f"this optimizer scales its steps as the original does, not by adjust_lr_fn={settings['adjust_lr_fn']!r}")
 
@@ -31,8 +38,10 @@ class Muon(torch.optim.Muon):
             updates = torch._foreach_lerp(gradients, momenta, group["momentum"]) if group["nesterov"] else momenta
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
             alike = defaultdict(list)
-            for matrix, update in zip(matrices, updates, strict=True):
-                alike[tuple(sorted(matrix.shape))].append((matrix, update))
+            for parameter, change in zip(matrices, updates, strict=True):
+                parts = self.stacked.get(id(parameter), 1)
+                for matrix, update in zip(parameter.chunk(parts), change.chunk(parts), strict=True):
+                    alike[tuple(sorted(matrix.shape))].append((matrix, update))
             for pairs in alike.values():
                 wide = torch.stack([update if update.shape[0] <= update.shape[1] else update.T for _, update in pairs])
                 for (matrix, _), direction in zip(pairs, orthogonal(wide, group["ns_coefficients"], group["ns_steps"], group["eps"]), strict=True):

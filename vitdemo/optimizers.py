@@ -15,6 +15,7 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     """
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     matrices = [p for name, p in named if name.startswith("blocks.") and p.ndim == 2 and config.optimizer == "muon"]
+    stacked = {id(p): 3 for name, p in named if name.endswith("attn.qkv.weight")}           # W_q, W_k, W_v of equation (5)
     taken = set(map(id, matrices))
     decayed = [p for name, p in named if id(p) not in taken and p.ndim >= 2 and name.endswith("weight")]
     taken |= set(map(id, decayed))
@@ -29,4 +30,5 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     rest = torch.optim.AdamW(groups, lr=config.lr, fused=True)
     if not matrices:
         return [rest]
-    return [Muon(matrices, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original"), rest]
+    muon = Muon(matrices, stacked=stacked, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original")
+    return [muon, rest]

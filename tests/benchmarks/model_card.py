@@ -26,6 +26,8 @@ from vitdemo.film import pixels
 from vitdemo.presets import PRESETS
 
 SHIFTED = 1000                                  # test pictures that are changed as uploads are
+# what training does otherwise since a version of this program: whoever repeats a model of that version gets one that is alike but not the same
+SINCE = {"vitdemo 0.1.0": "from 0.2.0 on Muon takes queries, keys and values apart, so the commands make a model that is alike but not the same"}
 
 CARD = """# {title}: `{name}`
 
@@ -44,7 +46,7 @@ self-describing safetensors file: configuration, class names, preprocessing, pro
 | commands | {command} |
 | time | {seconds:,.0f} s of training until the best weights, after {epochs:.1f} epochs; evaluation not counted |
 | machine | {hardware}, {threads} torch thread(s){shared}; {precision} |
-| versions | {version}, {date} |
+| versions | {version}, {date}{since} |
 
 {curve}| class | right on test pictures |
 |---|---|
@@ -117,6 +119,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         uploads=f"tests/benchmarks/uploads.py --pictures {shifted[1]}" + f" --checkpoint checkpoints/{path.name}" * (path != checkpoint.box_path()),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
         precision=facts.get("precision", "float32"), version=facts["version"], date=facts["date"],
+        since="".join(f"; {said}" for version, said in SINCE.items() if facts["version"].startswith(f"{version},")),
         taught=f" In the place of the labels it learned the answers of {said}." if said else "",
         curve=curve(picture, ways) if picture.is_file() else "",
         per_class="\n".join(f"| {name} | {share:.1%} |" for name, share in report.per_class.items()),
