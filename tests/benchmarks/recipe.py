@@ -20,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 
 from short_runs import best, machine, spread, trained
 
+import vitdemo
 from vitdemo import heap, settings
 from vitdemo.plan import Plan, plan
 
@@ -96,8 +97,8 @@ def main() -> None:
 
 
 def kept(file: Path | None, wanted: Plan) -> Row:
-    """What `file` has of the very same run on such a machine; made and written there where it has nothing."""
-    key = [machine(), wanted.vit.to_json(), wanted.train.to_json(), wanted.data]
+    """What `file` has of the very same run by this version on such a machine; made and written there where it has nothing."""
+    key = [vitdemo.__version__, machine(), wanted.vit.to_json(), wanted.train.to_json(), wanted.data]
     for line in file.read_text(encoding="utf-8").splitlines() if file and file.is_file() else []:
         if (known := json.loads(line))["key"] == key:
             return Row(*known["row"])
