@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from vitdemo import child, dispatch, shelf
+from vitdemo import dispatch, shelf
 from vitdemo.child import last_words
 from vitdemo.runs import RunError, RunFolder, Scheduler, Status, last_lines, new_id, train_command
 
@@ -826,13 +826,3 @@ def test_what_else_has_to_be_done_now_and_then_is_done_in_the_background(make, m
     scheduler = make(OBEY, upkeep=lambda: called.append(1))
     scheduler.start()
     until(lambda: len(called) > 1)
-
-
-@pytest.mark.parametrize("own, expected", [({}, (child.SPINS, None)), ({"GOMP_SPINCOUNT": "7"}, ("7", None)), ({"OMP_WAIT_POLICY": "active"}, (None, "active"))])
-def test_threads_of_a_run_soon_let_go_of_their_core_unless_somebody_chose_otherwise(monkeypatch, own, expected):
-    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
-    found = child.environment()
-    assert (found.get("GOMP_SPINCOUNT"), found.get("OMP_WAIT_POLICY")) == expected

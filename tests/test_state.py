@@ -18,6 +18,7 @@ ALLOWED = {
 }
 READ_ENVIRONMENT = {
     "settings.py": "the one place for what an owner may switch",
+    "spin.py": "a library reads its settings there when it is loaded",
     "child.py": "a training child gets this process's environment as it is",
     "distributed.py": "torchrun tells a process its number so",
 }

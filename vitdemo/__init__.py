@@ -11,7 +11,11 @@ never waits for torch.
 import importlib
 from typing import Any
 
+from vitdemo import spin
+
 __version__ = "0.2.0"
+
+spin.briefly()
 
 _MODULES = {"attention", "checkpoint", "config", "data", "embedding", "evaluate", "explain", "faithfulness", "features", "figures", "geometry",
             "hub", "images", "loading", "looking", "model", "report", "runs", "settings", "surgery", "train", "zoo"}

@@ -17,7 +17,6 @@ from pathlib import Path
 from vitdemo.runfolder import RunFolder
 
 KILL_AFTER = 0.3                                # seconds between asking a process to end and ending it
-SPINS = "3000"                                  # looks of a thread whether the others are ready before it sleeps; GNU OpenMP has a hundred times as many
 
 
 def watch_parent(on_end: Callable[[], None]) -> None:
@@ -43,12 +42,9 @@ def train_command(folder: RunFolder) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """A child's environment, in which this package is found wherever the program was started from, and threads that wait for each other soon
-    let go of their core: where one of them waits for its turn behind the page, a browser or any other program, it gets none as long as the
-    others hold their cores by looking for it. What somebody chose stays."""
+    """A child's environment, in which this package is found wherever the program was started from."""
     package = str(Path(__file__).resolve().parent.parent)
-    waiting = {} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": SPINS}
-    return {**waiting, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
 
 
 @dataclass
