@@ -1,6 +1,7 @@
 """The page in a real Chromium: what a visitor sees, does, and may do wrong. By role and label, waiting on conditions."""
 
 import re
+import threading
 from contextlib import closing
 
 import numpy as np
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 
 from vitdemo import checkpoint, words
 from vitdemo.explain import explain
+from vitdemo.ui import explore
 
 
 def test_the_page_answers_before_it_is_asked_and_asks_nobody_else(visit, page):
@@ -143,6 +145,90 @@ def test_an_example_and_a_random_test_picture_are_one_click_each(visit):
     tab.wait_for_function("before => document.querySelector('.vd-seen').toDataURL() !== before", arg=before)
     tab.get_by_role("button", name=words.RANDOM_TEST).click()
     expect(tab.locator(".vd-limit")).to_contain_text(re.compile("True label: (blue|green|red)"))
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Holds back the answer of a handler of the tab: `held(name)` gives (begun, let_go, over), three events."""
+    events = []
+
+    def hold(name):
+        answer, begun, let_go, over = getattr(explore, name), *(threading.Event() for _ in range(3))
+
+        def late(*given, **settings):
+            first = not begun.is_set()
+            begun.set()
+            if first:
+                let_go.wait(WAIT / 1000)
+            found = answer(*given, **settings)
+            if first:
+                over.set()
+            return found
+
+        monkeypatch.setattr(explore, name, late)
+        events.append(let_go)
+        return begun, let_go, over
+
+    yield hold
+    for let_go in events:
+        let_go.set()
+
+
+def of_colour(tab, name):
+    """Wait until a picture of that one colour is shown, and for half a second after it; it is still there, and in the input as well."""
+    shown = """name => { const [r, , b] = document.querySelector('.vd-seen').getContext('2d').getImageData(3, 3, 1, 1).data;
+        return document.querySelector('.vd').dataset.state === 'shown' && (name === 'blue' ? b > r + 60 : r > b + 60); }"""
+    tab.wait_for_function(shown, arg=name)
+    tab.wait_for_timeout(500)
+    assert tab.evaluate(shown, name)
+
+
+def test_a_picture_that_came_while_a_random_one_was_fetched_is_what_stays(visit, held):
+    tab = visit()
+    begun, let_go, over = held("test_picture")
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()
+    assert begun.wait(WAIT / 1000)
+    answered(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    let_go.set()
+    assert over.wait(WAIT / 1000)
+    of_colour(tab, "blue")
+    expect(tab.locator(".vd-limit")).not_to_contain_text("True label")
+    expect(tab.locator("#vd-picture img")).to_be_visible()                  # the input still holds it
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()               # and the button works as before
+    expect(tab.locator(".vd-limit")).to_contain_text("True label")
+    expect(tab.locator("#vd-picture img")).to_have_count(0)
+    assert tab.complaints == []
+
+
+def test_a_random_picture_that_was_asked_for_while_another_one_was_looked_at_is_what_stays(visit, held):
+    tab = visit()
+    begun, let_go, over = held("analyse")
+    upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    assert begun.wait(WAIT / 1000)
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()
+    expect(tab.locator(".vd-limit")).to_contain_text("True label")
+    let_go.set()
+    assert over.wait(WAIT / 1000)
+    tab.wait_for_timeout(700)
+    expect(tab.locator(".vd-limit")).to_contain_text("True label")
+    upload(tab, "red.png", picture_bytes(coloured("red", 1, (60, 100))))    # and the next one is looked at as ever
+    of_colour(tab, "red")
+    assert tab.complaints == []
+
+
+def test_a_picture_that_came_while_a_link_opened_is_what_stays(visit, held, page):
+    tab = visit()
+    begun, let_go, over = held("look_for")
+    tab.goto(f"{page[0]}?fit=pad&layer=2")
+    assert begun.wait(WAIT / 1000)
+    tab.locator("#vd-picture input[type=file]").wait_for(state="attached")
+    upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    of_colour(tab, "blue")
+    let_go.set()
+    assert over.wait(WAIT / 1000)
+    of_colour(tab, "blue")
+    expect(tab.locator("#vd-picture img")).to_be_visible()
+    assert tab.complaints == []
 
 
 def test_two_visitors_see_their_own_pictures(visit, tiny):

@@ -113,13 +113,13 @@ class Handlers:
         index = event.index
         return self.shown[index][0] if isinstance(index, int) and 0 <= index < len(self.shown) else gr.skip(), gr.skip()
 
-    def random_test(self, look: Look) -> tuple[dict[str, Any], None]:
-        """-> viewer, picture: a test picture of the data that the model learned from, with its true label."""
+    def random_test(self, look: Look) -> dict[str, Any]:
+        """-> viewer: a test picture of the data that the model learned from, with its true label; the page empties its input then."""
         try:
             picked, label = test_picture(self._models.source(look.model))
         except (data.DataError, RunError) as error:
-            return viewer.message(str(error), failed=True), None
-        return self._analysed(picked, look, truth=label), None
+            return {**viewer.message(str(error), failed=True), "random": True}
+        return {**self._analysed(picked, look, truth=label), "random": True}
 
     def _analysed(self, picture: Any, look: Look, **settings: Any) -> dict[str, Any]:
         return analyse(picture, look, self._models, self._results, **settings)
@@ -148,7 +148,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
             gr.Markdown(words.PRIVACY, elem_classes="vd-small")
             gallery = gr.Gallery(on.shown, label=words.EXAMPLES, columns=4, allow_preview=False, interactive=False, buttons=[],
                                  object_fit="cover", elem_id="vd-examples")
-            random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"))
+            random_test = gr.Button(words.RANDOM_TEST, size="md", visible=data.is_local("cifar10"), elem_id="vd-random")
         with gr.Column(scale=3, min_width=320, elem_classes="vd-first"):
             bar = ModelView(ask=ask_models, entire=entire, elem_id="vd-model")
             view = Viewer(on.first, ask=ask, link=link, largest=settings.read().upload_megabytes * 10**6, elem_id="vd-viewer")
@@ -156,7 +156,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     changed = picture.change(on.picture, [picture, look], view, show_progress="minimal", api_visibility="private", **INFER)
     changed.failure(fair.refusal, picture, view, preprocess=False, **AT_ONCE)
     gallery.select(on.example, None, [picture, view], show_progress="hidden", **AT_ONCE)          # the viewer would say what went wrong
-    picked = random_test.click(on.random_test, look, [view, picture], api_visibility="private", **INFER)
+    picked = random_test.click(on.random_test, look, view, show_progress="minimal", api_visibility="private", **INFER)
     picked.failure(fair.refusal, None, view, **AT_ONCE)
     bar.select(on.model, picture, [look, random_test, view, bar], trigger_mode="multiple", show_progress="minimal", api_visibility="private", **INFER)
     bar.restart(on.restarted, None, [picture, look, view, bar], trigger_mode="multiple", show_progress="hidden", **AT_ONCE)

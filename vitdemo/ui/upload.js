@@ -55,16 +55,25 @@ function seen(event, can) {
   else if (remark.textContent === WORDS.not_shown_here) say("");
 }
 
+// A random picture has come, and the one in the input is not looked at any more.
+function emptyInput() {
+  emptying = true;
+  document.querySelector(CLEAR)?.click();
+  emptying = false;
+}
+
 const carries = (event, kind) => Array.from(event.dataTransfer?.types ?? []).includes(kind);
 
 document.addEventListener("change", (event) => { if (event.target.matches?.("#vd-picture input[type=file]")) take(event, event.target.files); }, true);
 document.addEventListener("drop", (event) => { if (event.target.closest?.("#vd-picture")) dropped(event); }, true);
 document.addEventListener("paste", (event) => { if (element.offsetParent) take(event, event.clipboardData?.files); }, true);
 // Said by the page itself, at once: the server's word would come after what is said of the next file.
+let emptying = false;
 document.addEventListener("click", (event) => {
+  if (event.target.closest?.("#vd-random")) opening.random = inputNow();
   if (!event.target.closest?.(CLEAR)) return;
   say("");
-  show({ message: WORDS.no_picture });
+  if (!emptying) show({ message: WORDS.no_picture });
 }, true);
 document.addEventListener("load", (event) => seen(event, true), true);
 document.addEventListener("error", (event) => seen(event, false), true);

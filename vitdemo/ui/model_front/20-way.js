@@ -89,9 +89,6 @@ function echoed({ echo, key: ours }) {
 // Of an answer that a choice here asked for, the one that showed its picture first.
 const firsts = new Map(), origin = (key) => firsts.get(key) ?? key;
 
-// The picture in the input, by its address.
-const inputNow = () => document.querySelector("#vd-picture img")?.src ?? "";
-
 const alike = (one, two) => Object.keys(chosen).every((name) => JSON.stringify(one[name]) === JSON.stringify(two[name]));
 
 // What the viewer shows: its key, and how that was looked at.

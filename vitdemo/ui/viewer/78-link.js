@@ -22,6 +22,7 @@ async function begin() {
   if (!link.opens) { reveal(); return show(props.value); }
   shown = () => { clearTimeout(timer); reveal(); shown = () => {}; };
   const timer = setTimeout(() => { shown(); if (!result) show(props.value); }, PATIENCE);
+  opening.opened = inputNow();
   trigger("apply", asked);
 }
 

@@ -1,9 +1,17 @@
 let latest = null;         // what was to be shown last
+const opening = {};         // what was in the input when a random picture was asked for, and when a link was
+
+// Whether an answer comes too late: its picture has left the input, or one has come into it since a random one or a link's was asked for.
+function late(value) {
+  if (!document.querySelector("#vd-picture")) return false;
+  return Boolean(value?.input && !inputNow()) || ["random", "opened"].some((what) => value?.[what] && inputNow() !== opening[what]);
+}
 
 // A new value from the server: show it, or say why there is none. Where the input was cleared, its own answer goes, and no other one.
 async function show(value) {
-  if (value?.cleared && !latest?.input) return;
+  if (value?.cleared && !latest?.input || late(value)) return;
   latest = value;
+  if (value?.random) emptyInput();
   shown();
   if (!value || !value.picture) {
     result = null;
