@@ -26,7 +26,7 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
         groups = [{**group, "params": [p for p in group["params"] if (id(p) in head) == own], "rate": config.head_rate if own else 1.0}
                   for group in groups for own in (False, True)]
     if config.optimizer == "adam":
-        return [torch.optim.Adam(groups, lr=config.lr)]
+        return [torch.optim.Adam(groups, lr=config.lr, fused=True)]
     rest = torch.optim.AdamW(groups, lr=config.lr, fused=True)
     if not matrices:
         return [rest]
