@@ -12,7 +12,7 @@ import tempfile
 for name, value in (("GRADIO_ANALYTICS_ENABLED", "False"), ("GRADIO_ANALYTICS_MAX_EVENTS", "1"), ("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))):
     os.environ.setdefault(name, value)
 
-from vitdemo import heap, settings  # know no torch
+from vitdemo import ending, heap, settings  # know no torch
 
 if settings.lends(os.environ):                                    # a Space that lends a GPU; there the lender comes before torch
     import spaces  # noqa: F401
@@ -39,8 +39,7 @@ def main() -> int:
 
 def heed_signals() -> None:
     """Whoever ends the program, at its terminal or from outside, has its runs stopped and its uploads deleted on the way out."""
-    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
-    heeded = [number for number in known if signal.getsignal(number) != signal.SIG_IGN]          # as nohup wants it
+    heeded = ending.signals()
 
     def leave(number: int, _: object) -> None:
         for other in heeded:                                      # a second one would cut short what the first one began

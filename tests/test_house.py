@@ -11,7 +11,7 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "heap": set(), "spin": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
+    "settings": set(), "heap": set(), "spin": set(), "ending": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
     "naming": {"weightfile"}, "foreign": {"config", "naming", "weightfile"}, "assembly": {"config", "model", "weightfile"}, "checkpoint": {"assembly", "atomic", "config", "model", "weightfile", "foreign"},
     "looking": {"checkpoint", "geometry"}, "features": {"model"}, "zoo": {"config"}, "transfer": set(), "huggingface": {"transfer", "zoo"}, "hub": {"atomic", "huggingface", "transfer", "zoo"},
     "processors": {"config", "weightfile"}, "architectures": {"weightfile"}, "repository": {"architectures", "config", "foreign", "processors", "weightfile"},
@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "budget", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "precision", "runs", "settings", "train"},
     "teacher": {"checkpoint", "config", "precision"}, "trainer": {"batches", "beginning", "budget", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},
-    "train_command": {"heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "train_command": {"ending", "heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
     "pace": {"beginning", "budget", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 

@@ -2,9 +2,12 @@
 
 import json
 import math
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +103,48 @@ def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsy
     assert RunFolder(tmp_path / "run").status().state == "stopped" and "Traceback" not in capsys.readouterr().err
     monkeypatch.setattr(train_command, "plan", interrupted)
     assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_ends_the_command_has_the_run_saved_after_its_step_and_it_goes_on_from_there(colour_zip, tmp_path, number):
+    folder = RunFolder(tmp_path / "run")
+    begun = ["--preset", "class", "--data", str(colour_zip), "--steps", "100000", "--threads", "1", "--set", "dim=24", "--set", "depth=2", "--set", "batch=32",
+             "--set", "evaluations=1"]
+    saved = 20
+    for more in (begun, ["--resume"]):
+        process = subprocess.Popen([sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), *more], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))         # tests may run where it is ignored
+        while folder.status().step <= saved and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, said = process.communicate(timeout=30)
+        assert process.returncode == 128 + number and "--resume goes on" in said and "Traceback" not in said and str(folder.best) not in out.split("\n")
+        status = folder.status()
+        assert status.state == "stopped" and status.message.startswith("Stopped" if number == signal.SIGINT else "Interrupted")
+        assert torch.load(folder.last, weights_only=True)["step"] == status.step > saved
+        resumed, saved = saved, status.step
+    assert [row["resumed"] for row in folder.records()[0] if "resumed" in row] == [resumed]
+
+
+def test_a_long_run_is_saved_between_its_looks_but_not_all_the_time(colour_zip, tmp_path, monkeypatch):
+    wanted = train_command.plan(preset="class", data=str(colour_zip), steps=6, changes={"dim": 24, "depth": 2, "batch": 32, "threads": 1, "evaluations": 1})
+    take = recorder.Recorder.take
+
+    def ended(self, step, now):
+        take(self, step, now)
+        if step.step == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(recorder.Recorder, "take", ended)
+    monkeypatch.setattr(recorder, "REPORT_EVERY", 0.0)
+    for every, share, saved in ((0.0, 1e9, 3), (3600.0, 1e9, 0), (0.0, 1e-9, 0)):
+        monkeypatch.setattr(recorder, "KEEP_EVERY", every)
+        monkeypatch.setattr(recorder, "KEEP_SHARE", share)
+        folder = RunFolder(tmp_path / f"{every}-{share}").create(wanted.to_json())
+        with pytest.raises(KeyboardInterrupt):
+            train_command.carry_out(folder, wanted)
+        assert torch.load(folder.last, weights_only=True)["step"] == saved
 
 
 def test_a_stopped_run_keeps_its_best_weights_and_goes_on_from_where_it_was(colour_zip, tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ from vitdemo.precision import in_bfloat16
 from vitdemo.train import State, Step
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
+KEEP_EVERY, KEEP_SHARE = 60.0, 0.02             # seconds between two times that everything is saved, and the share of the time that it may take
 TEACHERS = ("data", "preset", "seed", "seconds", "test_accuracy")           # what is said of a teacher: the file of every run has the same name
 RECENT = 10.0                                   # seconds of training over which images/s are counted
 
@@ -60,6 +61,7 @@ class Recorder:
         self._given_up: set[str] = set()
         self._losses: list[float] = []          # since the last line of the log
         self._reported = -math.inf
+        self._kept, self._keeping = time.monotonic(), 0.0                   # when everything was saved last, and how long that took
         self._pending: Step | None = None       # taken and not written down
         self._marks: deque[tuple[float, int]] = deque()                     # (seconds, images) of recent lines
 
@@ -86,6 +88,8 @@ class Recorder:
             self._look(step, report)
         self._line(step, look)
         self._reported = now
+        if time.monotonic() - self._kept > max(KEEP_EVERY, self._keeping / KEEP_SHARE):
+            self.keep()                         # between two looks of a long run, which may be ended from outside
 
     def flush(self) -> None:
         """Write down and save the latest step, where somebody asked for an end between two looks."""
@@ -124,12 +128,15 @@ class Recorder:
 
     def keep(self) -> None:
         """Write everything a resume needs, whole or not at all."""
+        began = time.monotonic()
         try:
             with replacing(self.folder.last) as draft:
                 torch.save({**self.state.state_dict(), "best": self.best, "best_loss": self.best_loss, "best_weights": self.weights,
                             "pictures": self.parts.digest}, draft)
         except (OSError, RuntimeError) as error:
             raise runs.RunError(f"the run could not be saved ({type(error).__name__}): free some disk space and resume") from error
+        self._kept = time.monotonic()
+        self._keeping = self._kept - began
 
     @property
     def tested(self) -> int:

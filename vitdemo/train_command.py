@@ -5,12 +5,13 @@ The page starts the same command as a child process with `--from-run`; then ever
 
 import argparse
 import contextlib
+import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from vitdemo import beginning, data, distributed, downloads, heap, loading, runs, settings
+from vitdemo import beginning, data, distributed, downloads, ending, heap, loading, runs, settings
 from vitdemo.atomic import replacing
 from vitdemo.checkpoint import SUFFIXES
 from vitdemo.config import ConfigError
@@ -121,7 +122,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace, world: distributed.World) -> int:
     """One run from its preparation to its end in words; returns the exit code."""
-    folder, before, writes = None, None, world.rank == 0
+    folder, before, writes, ended = None, None, world.rank == 0, []
+
+    def end(number: int) -> None:
+        ended.append(number)
+        folder.request_stop(runs.PERSON if number == signal.SIGINT else "")
+        if writes:
+            print("\nstopping after this step (once more: at once)", file=sys.stderr, flush=True)
+
     try:
         folder, wanted = _together(args, world)
         before = _status(folder) if args.resume and not args.from_run else None
@@ -131,15 +139,20 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
             folder.withdraw_stop()
         elif writes:
             print(f"getting the pictures; the run is kept in {folder.path}", flush=True)
-        result = carry_out(folder, wanted, resume=args.resume, quiet=not writes, world=world)
+        # whoever ends a run of the page ends it by its folder first
+        with contextlib.nullcontext() if args.from_run else ending.once(end):
+            result = carry_out(folder, wanted, resume=args.resume, quiet=not writes, world=world)
+        if ended and folder.status().state == "stopped":
+            return _stopped(folder, ended[0])
         if writes and not args.from_run:
             print(result)
     except Stopped:
         _last_word(folder, "stopped", "Stopped before it went on." if args.resume else "Stopped before the training began.", before)
+        if ended:
+            return _stopped(folder, ended[0])
     except KeyboardInterrupt:
-        _last_word(folder, "stopped", "Stopped; the weights of the last look are kept.", before)
-        print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)
-        return 130
+        _last_word(folder, "stopped", "Stopped; what it had learned when it was last saved is kept.", before)
+        return _stopped(folder, signal.SIGINT)
     except (ValueError, OSError, MemoryError) as error:
         sentence = str(error) or type(error).__name__
         if writes and (args.from_run or not isinstance(error, ConfigError)):        # a wrong setting says nothing about the run in that folder
@@ -147,6 +160,12 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
         print(sentence, file=sys.stderr)
         return 1
     return 0
+
+
+def _stopped(folder: runs.RunFolder | None, number: int) -> int:
+    """Say what is kept of a run that a signal ended; returns the exit code."""
+    print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)
+    return 128 + number
 
 
 def _together(args: argparse.Namespace, world: distributed.World) -> tuple[runs.RunFolder, Plan]:
