@@ -175,7 +175,7 @@ def held(monkeypatch):
 
 
 def of_colour(tab, name):
-    """Wait until a picture of that one colour is shown, and for half a second after it; it is still there, and in the input as well."""
+    """Wait until a picture of that one colour is shown, and for half a second after it; it is still there."""
     shown = """name => { const [r, , b] = document.querySelector('.vd-seen').getContext('2d').getImageData(3, 3, 1, 1).data;
         return document.querySelector('.vd').dataset.state === 'shown' && (name === 'blue' ? b > r + 60 : r > b + 60); }"""
     tab.wait_for_function(shown, arg=name)
