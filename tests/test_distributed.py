@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,8 +30,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
 
 
-def together(arguments: list[str], cwd: Path, **more: str) -> list[subprocess.CompletedProcess]:
-    """Two processes as torchrun starts them, without its slow agent."""
+def together(arguments: list[str], cwd: Path, *, meanwhile: Callable[[list[subprocess.Popen]], None] = lambda started: None,
+             **more: str) -> list[subprocess.CompletedProcess]:
+    """Two processes as torchrun starts them, without its slow agent, and what is done `meanwhile`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -36,6 +40,12 @@ def together(arguments: list[str], cwd: Path, **more: str) -> list[subprocess.Co
                                 env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
                                                 **more))
                for rank in range(2)]
+    try:
+        meanwhile(started)
+    except BaseException:
+        for process in started:
+            process.kill()
+        raise
     told = [process.communicate(timeout=120) for process in started]
     return [subprocess.CompletedProcess(arguments, process.returncode, *text) for process, text in zip(started, told, strict=True)]
 
@@ -73,7 +83,7 @@ def test_two_processes_have_the_loss_and_the_weights_of_one_at_the_same_global_b
         assert row["step"] == alone["step"] and row["accuracy"] == alone["accuracy"] and abs(row["mean loss"] - alone["mean loss"]) < 1e-4
     left, right = (torch.load(folder / "last.pt", weights_only=True) for folder in (two, one))
     assert left["step"] == right["step"] == 10
-    # Muon works in bfloat16, which makes a last digit's difference a larger one
+    # Muon's iteration makes a last digit's difference a larger one
     assert max((left["model"][name] - right["model"][name]).abs().max().item() for name in left["model"]) < 5e-3
 
 
@@ -88,6 +98,27 @@ def test_a_run_of_two_processes_can_be_resumed(both):
     assert [process.returncode for process in done] == [0, 0], done[0].stderr + done[1].stderr
     assert RunFolder(half).status().state == "finished" and RunFolder(half).steps()[-1]["step"] == 10
     assert len(RunFolder(half).records()[0]) > len(RunFolder(two).records()[0])            # it took steps of its own
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+def test_control_c_ends_all_processes_and_the_run_is_saved(colour_zip, tmp_path):
+    """As README starts them: no folder is named, and only the first process has one."""
+    def end(started):
+        patience = time.monotonic() + 60
+        while not any(RunFolder(path).status().step > 5 for path in tmp_path.glob("runs/*")):
+            assert time.monotonic() < patience and all(process.poll() is None for process in started)
+            time.sleep(0.05)
+        for process in started:                                             # torchrun passes it on to each of them
+            process.send_signal(signal.SIGINT)
+
+    arguments = [word for word in command(colour_zip, "", "--set", "evaluations=1", "--epochs", "9999") if word not in ("--out", "")]
+    done = together(["-c", "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from vitdemo.train_command import main; "
+                     "from vitdemo.distributed import ended; ended(main(sys.argv[1:]))", *arguments[2:]], tmp_path, meanwhile=end, VITDEMO_RUNS=str(tmp_path / "runs"))
+    assert [process.returncode for process in done] == [130, 130], done[0].stderr + done[1].stderr
+    assert "--resume goes on" in done[0].stderr and done[1].stdout == "" and "stop" not in done[1].stderr and "Traceback" not in done[1].stderr
+    [path] = tmp_path.glob("runs/*/last.pt")
+    folder = RunFolder(path.parent)
+    assert folder.status().state == "stopped" and torch.load(path, weights_only=True)["step"] == folder.status().step > 5
 
 
 def test_where_one_process_is_refused_all_end_with_a_sentence_each(both):
@@ -137,6 +168,18 @@ def test_slices_cover_the_batch_once_and_a_batch_smaller_than_the_world_is_refus
     assert torch.equal(torch.cat(parts), batch) and [len(part) for part in parts] == [3, 2, 2]
     with pytest.raises(DataError, match="3 processes cannot share a batch of 2"):
         next(train.fit(fresh(), pictures(), pictures(9), SHORT.with_(batch=2), preprocessing=LOOK, world=World(0, 3)))
+
+
+def test_more_processes_than_there_are_gpus_are_refused_with_a_sentence(monkeypatch, capsys):
+    from vitdemo import train_command
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "1", "VITDEMO_DEVICE": "auto"}.items():
+        monkeypatch.setenv(name, value)
+    assert train_command.main([]) == 1
+    assert capsys.readouterr().err == ("this machine has 1 GPU, and 2 processes here want one each: start fewer, or let them work on the processor with "
+                                       "VITDEMO_DEVICE=cpu\n")
 
 
 @pytest.mark.parametrize(("asked", "kind"), [("auto", "cuda"), ("cuda", "cuda"), ("cpu", "cpu")])

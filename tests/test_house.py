@@ -11,11 +11,11 @@ PACKAGE = ROOT / "vitdemo"
 
 # a file may import only from files above it in this list, and only what its row names
 MAY_IMPORT = {
-    "settings": set(), "heap": set(), "spin": set(), "ending": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
+    "settings": set(), "heap": set(), "spin": set(), "ending": set(), "terminal": set(), "atomic": set(), "chance": set(), "filenames": set(), "config": set(), "presets": {"config"}, "plan": {"config", "presets"}, "model": {"config"}, "attention": set(), "geometry": set(), "lean": set(), "formats": {"lean"}, "images": {"config", "formats", "geometry", "settings"}, "weightfile": set(),
     "naming": {"weightfile"}, "foreign": {"config", "naming", "weightfile"}, "assembly": {"config", "model", "weightfile"}, "checkpoint": {"assembly", "atomic", "config", "model", "weightfile", "foreign"},
     "looking": {"checkpoint", "geometry"}, "features": {"model"}, "zoo": {"config"}, "transfer": set(), "huggingface": {"transfer", "zoo"}, "hub": {"atomic", "huggingface", "transfer", "zoo"},
     "processors": {"config", "weightfile"}, "architectures": {"weightfile"}, "repository": {"architectures", "config", "foreign", "processors", "weightfile"},
-    "loading": {"checkpoint", "hub", "repository", "settings", "zoo"},
+    "loading": {"checkpoint", "hub", "repository", "settings", "terminal", "zoo"},
     "embedding": {"model"}, "faithfulness": {"checkpoint"}, "surgery": {"checkpoint", "model"},
     "explain": {"attention", "checkpoint", "config", "geometry", "images", "looking", "model"}, "payload": {"config", "explain", "geometry"},
     "answers": {"checkpoint", "embedding", "explain", "faithfulness", "features", "payload"}, "words": set(), "front": {"words"}, "archive": {"images"}, "class_folders": {"archive", "config", "images"},
@@ -31,9 +31,9 @@ MAY_IMPORT = {
     "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "budget": {"config"}, "batches": {"augment", "budget", "config", "data", "images"}, "precision": {"model"}, "optimizers": {"config", "muon"},
     "train": {"batches", "budget", "config", "data", "distributed", "evaluate", "muon", "optimizers", "precision"},
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
-    "recorder": {"atomic", "budget", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "precision", "runs", "settings", "train"},
-    "teacher": {"checkpoint", "config", "precision"}, "trainer": {"batches", "beginning", "budget", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "train"},
-    "train_command": {"ending", "heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "trainer"},
+    "recorder": {"atomic", "budget", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "precision", "runs", "settings", "terminal", "train"},
+    "teacher": {"checkpoint", "config", "precision"}, "trainer": {"batches", "beginning", "budget", "checkpoint", "data", "distributed", "jsonfile", "plan", "recorder", "runs", "settings", "teacher", "terminal", "train"},
+    "train_command": {"ending", "heap", "loading", "checkpoint", "atomic", "film", "beginning", "config", "data", "distributed", "downloads", "images", "plan", "presets", "runs", "settings", "terminal", "trainer"},
     "pace": {"beginning", "budget", "config", "data", "distributed", "evaluate", "plan", "train"},
 }
 

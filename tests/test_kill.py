@@ -70,7 +70,7 @@ def test_a_killed_child_failed_for_a_reason_shows_its_last_lines_and_goes_on_whe
     until(lambda: folder.output.exists() and b"epoch" in folder.output.read_bytes(), tick=scheduler.tick)
     os.kill(folder.status().pid, 9)
     follow(scheduler, run_id, "failed")
-    assert folder.status().message == "The training process ended unexpectedly (signal 9); it can go on from its last look."
+    assert folder.status().message == "The training process ended unexpectedly (signal 9); it can go on from where it was saved."
     assert last_lines(folder) == ["epoch 1 of x.zip"] and folder.resumable()
     until(lambda: not scheduler._children, tick=scheduler.tick)
     scheduler.resume(run_id)
@@ -88,7 +88,7 @@ def test_after_a_servers_death_its_child_ends_and_the_next_server_says_interrupt
     scheduler = make(GO_ON)
     scheduler.tick()
     status = run.status()
-    assert (status.state, status.message, status.step) == ("stopped", "The run was interrupted; it can go on from its last look.", 5)
+    assert (status.state, status.message, status.step) == ("stopped", "The run was interrupted; it can go on from where it was saved.", 5)
     assert run.resumable() and not (run.path / "claim").exists()
     until(lambda: waiting.status().step == 5, tick=scheduler.tick)          # what was queued is started
     scheduler.stop(waiting.id)
@@ -108,7 +108,7 @@ def test_a_child_that_goes_on_after_its_servers_death_is_ended_by_the_next_serve
     assert alive(pid) and state(scheduler, following) == "queued"           # it takes a place as long as it lives
     follow(scheduler, following, "running")
     assert not alive(pid)
-    assert (run.status().state, run.status().message) == ("stopped", "The run was interrupted; it can go on from its last look.")
+    assert (run.status().state, run.status().message) == ("stopped", "The run was interrupted; it can go on from where it was saved.")
 
 
 def test_a_process_left_over_from_a_run_that_is_over_is_ended_too(home, make):

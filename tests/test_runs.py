@@ -497,7 +497,7 @@ def test_a_process_that_was_killed_before_it_had_learned_promises_nothing(tmp_pa
     folder.best.touch()
     assert "can be looked into" in last_words(folder, -9)
     folder.last.touch()
-    assert last_words(folder, -9).endswith("it can go on from its last look.")
+    assert last_words(folder, -9).endswith("it can go on from where it was saved.")
 
 
 def test_the_background_thread_survives_errors_and_complains_once(make, caplog):

@@ -1,5 +1,6 @@
 """The training command: a whole run and its folder, what it refuses, stopping, resuming, fine-tuning, and what goes wrong on the way."""
 
+import contextlib
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import pytest
 import torch
 from conftest import COLOURS, coloured, picture_bytes, seeded
 
-from vitdemo import budget, checkpoint, data, evaluate, recorder, train, train_command, trainer
+from vitdemo import budget, checkpoint, data, ending, evaluate, recorder, train, train_command, trainer
 from vitdemo.chance import share_error
 from vitdemo.runfolder import PERSON, RunFolder
 
@@ -105,26 +106,90 @@ def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsy
     assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_ends_the_command_has_the_run_saved_after_its_step_and_it_goes_on_from_there(colour_zip, tmp_path, number):
-    folder = RunFolder(tmp_path / "run")
-    begun = ["--preset", "class", "--data", str(colour_zip), "--steps", "100000", "--threads", "1", "--set", "dim=24", "--set", "depth=2", "--set", "batch=32",
-             "--set", "evaluations=1"]
-    saved = 20
-    for more in (begun, ["--resume"]):
-        process = subprocess.Popen([sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), *more], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))         # tests may run where it is ignored
-        while folder.status().step <= saved and process.poll() is None:
+@contextlib.contextmanager
+def learning(folder, *more, **streams):
+    """The command, at work on a run in `folder` that would last for long, a step further than it was."""
+    process = subprocess.Popen([sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), *more], cwd=ROOT, text=True,
+                               **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))             # tests may run where it is ignored
+    try:
+        before, patience = folder.status().step, time.monotonic() + 60
+        while folder.status().step <= before + 5 and process.poll() is None:
+            assert time.monotonic() < patience
             time.sleep(0.05)
-        process.send_signal(number)
-        out, said = process.communicate(timeout=30)
-        assert process.returncode == 128 + number and "--resume goes on" in said and "Traceback" not in said and str(folder.best) not in out.split("\n")
-        status = folder.status()
-        assert status.state == "stopped" and status.message.startswith("Stopped" if number == signal.SIGINT else "Interrupted")
-        assert torch.load(folder.last, weights_only=True)["step"] == status.step > saved
-        resumed, saved = saved, status.step
-    assert [row["resumed"] for row in folder.records()[0] if "resumed" in row] == [resumed]
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def begun(colour_zip) -> list[str]:
+    return ["--preset", "class", "--data", str(colour_zip), "--steps", "100000", "--threads", "1", "--set", "dim=24", "--set", "depth=2", "--set", "batch=32",
+            "--set", "evaluations=1"]
+
+
+signals = pytest.mark.skipif(os.name == "nt", reason="Windows ends a process without a signal")
+
+
+def saved(folder) -> int:
+    """The step at which a run was stopped, which is the one that it goes on from."""
+    status = folder.status()
+    assert status.state == "stopped" and torch.load(folder.last, weights_only=True)["step"] == status.step
+    return status.step
+
+
+@signals
+@pytest.mark.parametrize("sent", [[signal.SIGINT], [signal.SIGTERM] * 2, [signal.SIGHUP] * 2] if os.name != "nt" else [],
+                         ids=lambda sent: " ".join(map(str, map(int, sent))))
+def test_whoever_ends_the_command_has_the_run_saved_after_its_step_and_it_goes_on_from_there(colour_zip, tmp_path, sent):
+    folder, before = RunFolder(tmp_path / "run"), []
+    for more in (begun(colour_zip), ["--resume"]):
+        with learning(folder, *more) as process:
+            for number in sent:                                             # `timeout`, and a terminal that is closed, send it twice
+                process.send_signal(number)
+                time.sleep(0.002)
+            out, said = process.communicate(timeout=30)
+        assert process.returncode == 128 + sent[0] and "--resume goes on" in said and "Traceback" not in said and str(folder.best) not in out.split("\n")
+        assert folder.status().message.startswith("Stopped" if sent[0] == signal.SIGINT else "Interrupted")
+        before.append(saved(folder))
+    assert before[1] > before[0] > 0 and [row["resumed"] for row in folder.records()[0] if "resumed" in row] == before[:1]
+
+
+@signals
+@pytest.mark.parametrize("more", [[], ["--network", "cnn"]], ids=["vit", "cnn"])
+def test_a_run_is_saved_though_nobody_hears_of_it(colour_zip, tmp_path, more):
+    folder = RunFolder(tmp_path / "run")
+    with learning(folder, *begun(colour_zip), *more) as process:
+        for stream in (process.stdout, process.stderr):                     # `tee` ends by the same Ctrl-C
+            stream.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    assert saved(folder) > 0
+    with learning(folder, "--resume") as process:
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=30)[1]
+    assert "--resume goes on" in said and ("best weights" in said) == (not more)
+
+
+@signals
+def test_a_second_control_c_ends_the_command_at_once(monkeypatch):
+    heard = []
+    with ending.once(heard.append):
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    assert heard == [signal.SIGINT] and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@signals
+def test_a_run_of_the_page_that_is_ended_from_outside_is_saved_too(colour_zip, tmp_path):
+    folder = RunFolder(tmp_path / "run").create(train_command.plan(preset="class", data=str(colour_zip), steps=100_000, changes={
+        "dim": 24, "depth": 2, "batch": 32, "threads": 1, "evaluations": 1}).to_json())
+    with learning(folder, "--from-run", stdin=subprocess.PIPE) as process:
+        process.send_signal(signal.SIGTERM)                                 # as systemd does to all that a service has started
+        process.communicate(timeout=30)
+    assert saved(folder) > 0 and folder.status().message.startswith("Interrupted")
 
 
 def test_a_long_run_is_saved_between_its_looks_but_not_all_the_time(colour_zip, tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def last_words(folder: RunFolder, code: int) -> str:
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit|Interrupt)\b", line)]
     words = (errors or (lines if code >= 0 else []) or [""])[-1].strip()      # a process that was killed said nothing about it
     words = re.sub(r"^[\w.]+(?:Error|Exception|Exit|Interrupt): (?=.)", "", words).rstrip(".")
-    rest = ("it can go on from its last look" if folder.last.exists() else "the weights kept so far can be looked into, or start again"
+    rest = ("it can go on from where it was saved" if folder.last.exists() else "the weights kept so far can be looked into, or start again"
             if folder.best.exists() else "nothing was learned yet, so start a new one")
     return f"The training process ended unexpectedly ({end})" + (f": {words}." if words else f"; {rest}.")
 

@@ -21,7 +21,7 @@ REAP_EVERY, TICK_EVERY = 0.1, 0.5                 # seconds
 NO_ROOM = "The run could not be saved: the server's disk is full or its folder of runs is not writable."
 STOPPED, STOPPED_WITH_WEIGHTS = "Stopped.", "Stopped; the best weights so far are kept."
 OVERTIME = "This run took longer than a run may here, with its looks at the validation pictures; what it has learned so far is kept."
-INTERRUPTED, INTERRUPTED_RESUMABLE = "The run was interrupted.", "The run was interrupted; it can go on from its last look."
+INTERRUPTED, INTERRUPTED_RESUMABLE = "The run was interrupted.", "The run was interrupted; it can go on from where it was saved."
 
 
 class Dispatcher:

@@ -76,6 +76,10 @@ def joined() -> Iterator[World]:
         yield World(device=device)
         return
     if device.type == "cuda":
+        if device.index >= torch.cuda.device_count():
+            gpus = torch.cuda.device_count()
+            raise ValueError(f"this machine has {gpus} GPU{'s' * (gpus != 1)}, and {os.environ.get('LOCAL_WORLD_SIZE', size)} processes here want one each: "
+                             "start fewer, or let them work on the processor with VITDEMO_DEVICE=cpu")
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:

@@ -16,8 +16,9 @@ def signals() -> list[int]:
 
 @contextlib.contextmanager
 def once(tell: Callable[[int], None]) -> Iterator[None]:
-    """Within, the first of these signals calls `tell` with its number, and the next one does what it did before. Only a program's main thread
-    can hear them; in any other nothing is changed."""
+    """Within, the first of these signals calls `tell` with its number. After that Ctrl-C does what it did before; the others do nothing, as
+    one end often sends two of them: a terminal that is closed, `timeout`. Only a program's main thread can hear them; in any other nothing is
+    changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -28,7 +29,8 @@ def once(tell: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
     def hear(number: int, _: object) -> None:
-        restore()
+        for other in before:
+            signal.signal(other, before[other] if other == signal.SIGINT else lambda *_: None)
         tell(number)
 
     for number in before:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from vitdemo import checkpoint, hub, repository, settings, zoo
 from vitdemo.checkpoint import SUFFIXES, CheckpointError, HeadsNeeded, Loaded, Stated
+from vitdemo.terminal import say
 from vitdemo.zoo import Entry, Hub
 
 BOX, TINY = "box", "tiny"
@@ -64,13 +65,13 @@ def at_a_terminal(what: str | None, num_heads: int | None = None) -> Loaded:
         if not total:                                                       # the hub is only asked yet
             return
         said = True
-        print(f"\r{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB ", end="", file=sys.stderr, flush=True)
+        say(f"\r{what}: {done / 1e6:.0f} of {total / 1e6:.0f} MB ", end="", to=sys.stderr)
 
     try:
         return load(what, num_heads=num_heads, told=told if sys.stderr.isatty() else None)
     finally:
         if said:
-            print(file=sys.stderr)
+            say("", to=sys.stderr)
 
 
 def _found(what: str | Path | Hub | None, heads: int | None, told: Told | None, download: bool) -> Loaded:

@@ -25,6 +25,7 @@ from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
 from vitdemo.precision import in_bfloat16
+from vitdemo.terminal import say
 from vitdemo.train import State, Step
 
 REPORT_EVERY = 0.5                              # seconds between two lines of the log
@@ -211,7 +212,7 @@ class Recorder:
             raise runs.RunError(f"the {what} could not be saved ({reason}): free some disk space and resume") from error
         except Exception as error:
             self._given_up.add(what)
-            print(f"no more {what} of this run: {type(error).__name__}: {error}", flush=True)
+            say(f"no more {what} of this run: {type(error).__name__}: {error}")
 
     def _speed(self, step: Step) -> float | None:
         """Images per second of late; None before the fifth step."""
@@ -230,7 +231,7 @@ class Recorder:
         left = self.left(step, speed)
         text = (f"{step.progress:4.0%}  epoch {step.epoch:6.2f}  loss {loss:6.3f}  best {max(self.best, 0):6.2%}  "
                 f"{speed or 0:5.0f} images/s  {f'{left:4.0f} s left' if left is not None else ''}")
-        print(f"\r{text:<100}" if live else text, end="" if live and step.accuracy is None else "\n", flush=True)
+        say(f"\r{text:<100}" if live else text, end="" if live and step.accuracy is None else "\n")
 
 
 def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class RunFolder:
 
     @property
     def last(self) -> Path:
-        """Weights, optimizer, schedule and random state of the last look: what is needed to go on."""
+        """Weights, optimizer and schedule when it was last saved: what is needed to go on."""
         return self.path / "last.pt"
 
     @property
@@ -183,7 +183,7 @@ class RunFolder:
         return jsonfile.lines(self.path / "log.jsonl", offset)
 
     def steps(self) -> list[dict[str, Any]]:
-        """The log's lines about steps, by rising step: a run that went on took the steps after its last look again, and the old ones do
+        """The log's lines about steps, by rising step: a run that went on took the steps since it was saved again, and the old ones do
         not count."""
         kept: list[dict[str, Any]] = []
         for row in self.records()[0]:

@@ -19,6 +19,7 @@ from vitdemo.film import SUBJECTS
 from vitdemo.images import open_picture
 from vitdemo.plan import NETWORKS, Plan, plan, setting
 from vitdemo.presets import PRESETS, SIZES
+from vitdemo.terminal import say
 from vitdemo.trainer import Stopped, carry_out
 
 
@@ -116,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except ValueError as error:                                             # a setting of the owner's that this machine cannot follow
-        print(error, file=sys.stderr)
+        say(error, to=sys.stderr)
         return 1
 
 
@@ -126,9 +127,9 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
 
     def end(number: int) -> None:
         ended.append(number)
-        folder.request_stop(runs.PERSON if number == signal.SIGINT else "")
-        if writes:
-            print("\nstopping after this step (once more: at once)", file=sys.stderr, flush=True)
+        if writes:                                                          # the others hear of it from this one
+            folder.request_stop(runs.PERSON if number == signal.SIGINT else "")
+            say("\nstopping after this step; Ctrl-C now ends it at once", to=sys.stderr)
 
     try:
         folder, wanted = _together(args, world)
@@ -138,33 +139,34 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
         elif args.resume:
             folder.withdraw_stop()
         elif writes:
-            print(f"getting the pictures; the run is kept in {folder.path}", flush=True)
-        # whoever ends a run of the page ends it by its folder first
-        with contextlib.nullcontext() if args.from_run else ending.once(end):
+            say(f"getting the pictures; the run is kept in {folder.path}")
+        with ending.once(end):
             result = carry_out(folder, wanted, resume=args.resume, quiet=not writes, world=world)
-        if ended and folder.status().state == "stopped":
-            return _stopped(folder, ended[0])
+        if ended and (not writes or folder.status().state == "stopped"):
+            return _stopped(folder, ended[0], writes=writes)
         if writes and not args.from_run:
-            print(result)
+            say(result)
     except Stopped:
         _last_word(folder, "stopped", "Stopped before it went on." if args.resume else "Stopped before the training began.", before)
         if ended:
-            return _stopped(folder, ended[0])
+            return _stopped(folder, ended[0], writes=writes)
     except KeyboardInterrupt:
         _last_word(folder, "stopped", "Stopped; what it had learned when it was last saved is kept.", before)
-        return _stopped(folder, signal.SIGINT)
+        return _stopped(folder, signal.SIGINT, writes=writes)
     except (ValueError, OSError, MemoryError) as error:
         sentence = str(error) or type(error).__name__
         if writes and (args.from_run or not isinstance(error, ConfigError)):        # a wrong setting says nothing about the run in that folder
             _last_word(folder, "failed", sentence, before)
-        print(sentence, file=sys.stderr)
+        say(sentence, to=sys.stderr)
         return 1
     return 0
 
 
-def _stopped(folder: runs.RunFolder | None, number: int) -> int:
+def _stopped(folder: runs.RunFolder | None, number: int, *, writes: bool) -> int:
     """Say what is kept of a run that a signal ended; returns the exit code."""
-    print("\nstopped" + (f"; {folder.best} holds the best weights, --resume goes on" if folder and folder.best.exists() else ""), file=sys.stderr)
+    if writes:
+        kept = [f"{folder.best} holds the best weights"] * folder.best.exists() + ["--resume goes on"] * folder.last.exists() if folder else []
+        say("\nstopped" + (f"; {', '.join(kept)}" if kept else ""), to=sys.stderr)
     return 128 + number
 
 

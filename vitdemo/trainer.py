@@ -18,6 +18,7 @@ from vitdemo.distributed import World
 from vitdemo.plan import Plan
 from vitdemo.recorder import REPORT_EVERY, Parts, Recorder
 from vitdemo.teacher import Teacher
+from vitdemo.terminal import say
 from vitdemo.train import ALONE, State, Step, TrainingError, fit
 
 LISTED = 1000                                   # names of left-out files that the log keeps
@@ -90,12 +91,12 @@ def _announce(folder: runs.RunFolder, wanted: Plan, dataset: data.Dataset, train
         folder.log({"skipped": list(dataset.skipped[:LISTED]), "skipped_count": len(dataset.skipped),
                     "duplicates": list(dataset.duplicates[:LISTED]), "duplicates_count": len(dataset.duplicates)})
     if dataset.skipped:
-        print(f"{len(dataset.skipped)} files are no pictures and are left out, for example {dataset.skipped[0]}", flush=True)
+        say(f"{len(dataset.skipped)} files are no pictures and are left out, for example {dataset.skipped[0]}")
     if dataset.duplicates:
-        print(f"{len(dataset.duplicates)} pictures are there more than once and are counted once, for example {dataset.duplicates[0]}", flush=True)
+        say(f"{len(dataset.duplicates)} pictures are there more than once and are counted once, for example {dataset.duplicates[0]}")
     size = batch_size(training, wanted.train.batch)
     if size != wanted.train.batch:
-        print(f"there are {training} pictures to learn from, so every step sees {size} of them instead of {wanted.train.batch}", flush=True)
+        say(f"there are {training} pictures to learn from, so every step sees {size} of them instead of {wanted.train.batch}")
 
 
 def _follow(steps: Iterator[Step], folder: runs.RunFolder, recorder: Recorder, world: World) -> bool:

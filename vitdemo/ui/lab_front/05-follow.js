@@ -71,7 +71,7 @@ let choose, lookNow;
     if (live || lab.index >= lab.frames.length) setIndex(lab.frames.length - 1);
   }
 
-  // A run that was resumed goes back to its last look: what came after that is done again, and the old is dropped. Returns whether it was.
+  // A run that was resumed goes back to where it was saved: what came after that is done again, and the old is dropped. Returns whether it was.
   function join(known, fresh) {
     let again = false;
     for (const one of fresh) {
