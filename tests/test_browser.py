@@ -149,25 +149,22 @@ def test_an_example_and_a_random_test_picture_are_one_click_each(visit):
 
 @pytest.fixture
 def held(monkeypatch):
-    """Holds back the answer of a handler of the tab: `held(name)` gives (begun, let_go, over), three events."""
+    """Holds back the answer of a handler of the tab: `held(name)` gives (begun, let_go), two events."""
     events = []
 
     def hold(name):
-        answer, begun, let_go, over = getattr(explore, name), *(threading.Event() for _ in range(3))
+        answer, begun, let_go = getattr(explore, name), threading.Event(), threading.Event()
 
         def late(*given, **settings):
             first = not begun.is_set()
             begun.set()
             if first:
                 let_go.wait(WAIT / 1000)
-            found = answer(*given, **settings)
-            if first:
-                over.set()
-            return found
+            return answer(*given, **settings)
 
         monkeypatch.setattr(explore, name, late)
         events.append(let_go)
-        return begun, let_go, over
+        return begun, let_go
 
     yield hold
     for let_go in events:
@@ -185,12 +182,12 @@ def of_colour(tab, name):
 
 def test_a_picture_that_came_while_a_random_one_was_fetched_is_what_stays(visit, held):
     tab = visit()
-    begun, let_go, over = held("test_picture")
+    begun, let_go = held("test_picture")
     tab.get_by_role("button", name=words.RANDOM_TEST).click()
     assert begun.wait(WAIT / 1000)
     answered(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
     let_go.set()
-    assert over.wait(WAIT / 1000)
+    expect(tab.locator(".vd")).to_have_attribute("data-late", "random")     # its answer has come, and was dropped
     of_colour(tab, "blue")
     expect(tab.locator(".vd-limit")).not_to_contain_text("True label")
     expect(tab.locator("#vd-picture img")).to_be_visible()                  # the input still holds it
@@ -202,30 +199,43 @@ def test_a_picture_that_came_while_a_random_one_was_fetched_is_what_stays(visit,
 
 def test_a_random_picture_that_was_asked_for_while_another_one_was_looked_at_is_what_stays(visit, held):
     tab = visit()
-    begun, let_go, over = held("analyse")
+    begun, let_go = held("analyse")
     upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
     assert begun.wait(WAIT / 1000)
     tab.get_by_role("button", name=words.RANDOM_TEST).click()
     expect(tab.locator(".vd-limit")).to_contain_text("True label")
     let_go.set()
-    assert over.wait(WAIT / 1000)
-    tab.wait_for_timeout(700)
+    expect(tab.locator(".vd")).to_have_attribute("data-late", "input")
     expect(tab.locator(".vd-limit")).to_contain_text("True label")
     upload(tab, "red.png", picture_bytes(coloured("red", 1, (60, 100))))    # and the next one is looked at as ever
     of_colour(tab, "red")
     assert tab.complaints == []
 
 
-def test_a_picture_that_came_while_a_link_opened_is_what_stays(visit, held, page):
+def test_a_random_picture_is_shown_though_the_input_was_cleared_while_it_was_fetched(visit, held):
     tab = visit()
-    begun, let_go, over = held("look_for")
+    answered(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    begun, let_go = held("test_picture")
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()
+    assert begun.wait(WAIT / 1000)
+    tab.locator("#vd-picture").get_by_role("button", name=re.compile("clear|remove", re.IGNORECASE)).click()
+    expect(tab.locator("#vd-picture img")).to_have_count(0)
+    let_go.set()
+    expect(tab.locator(".vd-limit")).to_contain_text("True label")
+    assert tab.complaints == []
+
+
+def test_a_picture_that_came_while_a_link_opened_is_what_stays_and_is_looked_at_as_the_link_says(visit, held, page):
+    tab = visit()
+    begun, let_go = held("look_for")
     tab.goto(f"{page[0]}?fit=pad&layer=2")
     assert begun.wait(WAIT / 1000)
     tab.locator("#vd-picture input[type=file]").wait_for(state="attached")
     upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
     of_colour(tab, "blue")
+    expect(tab.locator(".vd")).not_to_have_attribute("data-look", re.compile("pad"))
     let_go.set()
-    assert over.wait(WAIT / 1000)
+    expect(tab.locator(".vd")).to_have_attribute("data-look", re.compile("pad"))
     of_colour(tab, "blue")
     expect(tab.locator("#vd-picture img")).to_be_visible()
     assert tab.complaints == []

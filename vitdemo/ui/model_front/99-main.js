@@ -46,6 +46,8 @@ async function follow(value) {
     waiting = null;
     tell("");
     showChosen();
+    const view = document.querySelector(".vd[data-late=opened]");         // the link's picture came too late: what is there is looked at as the link says
+    if (view) { delete view.dataset.late; lookThrough(); }
   } catch (failure) { if (mark === following) tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
 }
 

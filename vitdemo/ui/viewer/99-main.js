@@ -1,15 +1,18 @@
 let latest = null;         // what was to be shown last
 const opening = {};         // what was in the input when a random picture was asked for, and when a link was
 
-// Whether an answer comes too late: its picture has left the input, or one has come into it since a random one or a link's was asked for.
+// Which answer comes too late: one whose picture has left the input, or a random picture or a link's, since whose asking one has come into it.
 function late(value) {
-  if (!document.querySelector("#vd-picture")) return false;
-  return Boolean(value?.input && !inputNow()) || ["random", "opened"].some((what) => value?.[what] && inputNow() !== opening[what]);
+  if (!value || !document.querySelector("#vd-picture")) return "";
+  if (value.input && !inputNow()) return "input";
+  return ["random", "opened"].find((what) => value[what] && inputNow() && inputNow() !== opening[what]) ?? "";
 }
 
 // A new value from the server: show it, or say why there is none. Where the input was cleared, its own answer goes, and no other one.
 async function show(value) {
-  if (value?.cleared && !latest?.input || late(value)) return;
+  if (value?.cleared && !latest?.input) return;
+  const dropped = late(value);
+  if (dropped) return void (root.dataset.late = dropped);                  // for the model bar, which followed the link already
   latest = value;
   if (value?.random) emptyInput();
   shown();
