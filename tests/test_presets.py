@@ -26,6 +26,11 @@ def test_presets_make_plans_that_go_into_json_and_back_and_changes_are_checked()
             plan(**wrong)
 
 
+def test_digits_are_not_mirrored_unless_somebody_wants_it():
+    assert plan(preset="class").train.flip and not plan(preset="class", data="mnist").train.flip
+    assert plan(preset="class", data="mnist", changes={"flip": True}).train.flip
+
+
 def test_every_setting_is_explained_in_one_line_and_nothing_else_is():
     assert set(EXPLAINED) == {spec.name for kind in (TrainConfig, ViTConfig) for spec in fields(kind)}
     assert all(line.endswith(".") and "\n" not in line and 20 < len(line) < 140 for line in EXPLAINED.values())

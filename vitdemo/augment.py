@@ -1,7 +1,7 @@
 """Random changes to a whole batch of training pictures at once: tensors in, tensors out, no worker processes.
 
-`shifted_crop` and `flip` are what short runs need. The others make a long run see few pictures twice, and make pictures look as people's
-uploads do: cut out on one plain colour, small, off the middle, stretched, darker, paler.
+`flip` is all that short runs need. `shifted_crop` and the others make a long run see few pictures twice; most of them make pictures look as
+people's uploads do: cut out on one plain colour, small, off the middle, stretched, darker, paler.
 """
 
 import math

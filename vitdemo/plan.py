@@ -142,12 +142,17 @@ def plan(*, preset: str | None = None, model: str | None = None, data: str | Non
     if start and (model or shape):
         raise ConfigError(f"a run that starts from a model keeps its shape: leave {next(iter(shape), 'the model size')} out")
     asked = {name: value for name, value in (("minutes", minutes), ("epochs", epochs), ("steps", steps)) if value is not None}
-    train = {**chosen.train.to_json(), **changes, **_budget({name: changes[name] for name in BUDGETS if name in changes} | asked)}
+    train = {**chosen.train.to_json(), **upright(data or chosen.data), **changes, **_budget({name: changes[name] for name in BUDGETS if name in changes} | asked)}
     wanted = Plan(ViTConfig.from_json(SIZES[size].config.to_json() | shape),
                   TrainConfig.from_json({name: value for name, value in train.items() if name in of_train}), str(data or chosen.data),
                   "box" if start == "box" else PurePath(start).stem or size, preset, start, network, " ".join(title.split()), race, heads, teacher)
     _check(wanted)
     return wanted
+
+
+def upright(data: str) -> dict[str, Any]:
+    """What of a recipe gives way for digits: a mirrored one is another one, or none."""
+    return {"flip": False} if data == "mnist" else {}
 
 
 def _budget(asked: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from vitdemo.chance import share_error, welch
 from vitdemo.config import ConfigError
-from vitdemo.plan import TITLE_LENGTH, Plan, looks, plan
+from vitdemo.plan import TITLE_LENGTH, Plan, looks, plan, upright
 from vitdemo.presets import PRESETS
 from vitdemo.runfolder import new_id
 
@@ -66,11 +66,10 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pre
     if seeds not in SEEDS:
         raise ConfigError(f"a race is run with {' or '.join(map(str, SEEDS))} seeds, not with {seeds}")
     chosen, race, found = KINDS[kind], new_id(), []
-    still = {"flip": False} if data == "mnist" else {}                      # a mirrored digit is another one, or none
     common = {**chosen.both, "threads": threads, "evaluations": looks(minutes)}
     for seed in range(seeds):
         for index, side in enumerate("ab"):
-            made = plan(preset=preset, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index], **still}, start="",
+            made = plan(preset=preset, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index], **upright(data)}, start="",
                         network=chosen.networks[index], title=f"{(chosen.a, chosen.b)[index]}, seed {seed}"[:TITLE_LENGTH],
                         race={"id": race, "side": side, "kind": kind, "seed": seed})
             if chosen.budget == "steps":
