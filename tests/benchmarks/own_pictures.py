@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from PIL import Image, ImageOps
 
-from vitdemo import checkpoint, class_folders, settings
+from vitdemo import checkpoint, class_folders, distributed, settings
 from vitdemo.plan import Plan, plan
 from vitdemo.runs import RunFolder
 from vitdemo.trainer import carry_out
@@ -109,7 +109,8 @@ def once(source: Path, asked: Plan, per_class: int, *, choose: bool) -> Outcome:
         asked = asked._replace(data=str(packed))
         folder = RunFolder(Path(scratch) / "run").create(asked.to_json())
         began = time.monotonic()
-        carry_out(folder, asked, quiet=True)
+        with distributed.joined() as world:
+            carry_out(folder, asked, quiet=True, world=world)
         took = time.monotonic() - began
         steps = [row for row in folder.records()[0] if "step" in row]
         tested = checkpoint.load(folder.best).provenance

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from vitdemo import checkpoint, heap, settings
+from vitdemo import checkpoint, distributed, heap, settings
 from vitdemo.plan import Plan, plan, setting
 from vitdemo.precision import quick_at_bfloat16
 from vitdemo.presets import PRESETS
@@ -75,7 +75,8 @@ def trained(wanted: Plan) -> tuple[list[dict[str, Any]], float]:
     """The steps that a run wrote down, and the accuracy of its best weights on the test part."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = RunFolder(Path(scratch) / "run").create(wanted.to_json())
-        carry_out(folder, wanted, quiet=True)
+        with distributed.joined() as world:                                 # on the GPU where the command would
+            carry_out(folder, wanted, quiet=True, world=world)
         return [row for row in folder.records()[0] if "step" in row], checkpoint.load(folder.best).provenance["test_accuracy"]
 
 
