@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,11 +43,12 @@ def together(arguments: list[str], cwd: Path, *, meanwhile: Callable[[list[subpr
                for rank in range(2)]
     try:
         meanwhile(started)
+        told = [process.communicate(timeout=120) for process in started]
     except BaseException:
         for process in started:
             process.kill()
+            process.wait()
         raise
-    told = [process.communicate(timeout=120) for process in started]
     return [subprocess.CompletedProcess(arguments, process.returncode, *text) for process, text in zip(started, told, strict=True)]
 
 
@@ -108,7 +110,7 @@ def test_control_c_ends_all_processes_and_the_run_is_saved(colour_zip, tmp_path)
         while not any(RunFolder(path).status().step > 5 for path in tmp_path.glob("runs/*")):
             assert time.monotonic() < patience and all(process.poll() is None for process in started)
             time.sleep(0.05)
-        for process in started:                                             # torchrun passes it on to each of them
+        for process in reversed(started):                                   # torchrun passes it on to each of them
             process.send_signal(signal.SIGINT)
 
     arguments = [word for word in command(colour_zip, "", "--set", "evaluations=1", "--epochs", "9999") if word not in ("--out", "")]
@@ -119,6 +121,15 @@ def test_control_c_ends_all_processes_and_the_run_is_saved(colour_zip, tmp_path)
     [path] = tmp_path.glob("runs/*/last.pt")
     folder = RunFolder(path.parent)
     assert folder.status().state == "stopped" and torch.load(path, weights_only=True)["step"] == folder.status().step > 5
+
+
+def test_where_the_first_process_does_not_get_its_pictures_all_end_with_a_sentence_each(tmp_path):
+    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
+        archive.writestr("train/red/nothing.png", b"nothing")
+    done = together(command(tmp_path / "broken.zip", tmp_path / "run"), tmp_path)
+    assert [process.returncode for process in done] == [1, 1]
+    assert "process 1 of 2 ends: the first one did, and says why" in done[1].stderr and done[0].stderr.strip()
+    assert not any("Traceback" in process.stderr for process in done) and RunFolder(tmp_path / "run").status().state == "failed"
 
 
 def test_where_one_process_is_refused_all_end_with_a_sentence_each(both):

@@ -106,12 +106,19 @@ def test_control_c_leaves_a_stopped_run_and_no_trace(colour_zip, tmp_path, capsy
     assert train_command.main(arguments(colour_zip, tmp_path / "other")) == 130
 
 
+def heeding() -> None:
+    """As in a terminal; tests may run where signals are ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def learning(folder, *more, **streams):
     """The command, at work on a run in `folder` that would last for long, a step further than it was."""
     process = subprocess.Popen([sys.executable, "-m", "vitdemo.train", "--out", str(folder.path), *more], cwd=ROOT, text=True,
                                **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))             # tests may run where it is ignored
+                               preexec_fn=heeding)
     try:
         before, patience = folder.status().step, time.monotonic() + 60
         while folder.status().step <= before + 5 and process.poll() is None:
@@ -139,13 +146,13 @@ def saved(folder) -> int:
 
 
 @signals
-@pytest.mark.parametrize("sent", [[signal.SIGINT], [signal.SIGTERM] * 2, [signal.SIGHUP] * 2] if os.name != "nt" else [],
+@pytest.mark.parametrize("sent", [[signal.SIGINT] * 2, [signal.SIGTERM] * 2, [signal.SIGHUP] * 2] if os.name != "nt" else [],
                          ids=lambda sent: " ".join(map(str, map(int, sent))))
 def test_whoever_ends_the_command_has_the_run_saved_after_its_step_and_it_goes_on_from_there(colour_zip, tmp_path, sent):
     folder, before = RunFolder(tmp_path / "run"), []
     for more in (begun(colour_zip), ["--resume"]):
         with learning(folder, *more) as process:
-            for number in sent:                                             # `timeout`, and a terminal that is closed, send it twice
+            for number in sent:                                             # as `timeout` and a closing terminal do
                 process.send_signal(number)
                 time.sleep(0.002)
             out, said = process.communicate(timeout=30)
@@ -172,14 +179,21 @@ def test_a_run_is_saved_though_nobody_hears_of_it(colour_zip, tmp_path, more):
 
 
 @signals
-def test_a_second_control_c_ends_the_command_at_once(monkeypatch):
-    heard = []
-    with ending.once(heard.append):
-        with pytest.raises(KeyboardInterrupt):
-            for _ in range(2):
+def test_a_second_control_c_ends_the_command_at_once_and_one_that_was_sent_twice_does_not():
+    before, heard, now = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}, [], [0.0]
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with ending.once(heard.append, clock=lambda: now[0]):
+            for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+                signal.raise_signal(number)
+            now[0] = 1.0
+            signal.raise_signal(signal.SIGTERM)
+            with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGTERM)
-    assert heard == [signal.SIGINT] and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert heard == [signal.SIGINT] and signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @signals
@@ -188,7 +202,7 @@ def test_a_run_of_the_page_that_is_ended_from_outside_is_saved_too(colour_zip, t
         "dim": 24, "depth": 2, "batch": 32, "threads": 1, "evaluations": 1}).to_json())
     with learning(folder, "--from-run", stdin=subprocess.PIPE) as process:
         process.send_signal(signal.SIGTERM)                                 # as systemd does to all that a service has started
-        process.communicate(timeout=30)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert saved(folder) > 0 and folder.status().message.startswith("Interrupted")
 
 

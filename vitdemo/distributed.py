@@ -58,12 +58,19 @@ class World(NamedTuple):
 
     @contextlib.contextmanager
     def first(self) -> Iterator[None]:
-        """Process 0 goes through the block before the others do: it leaves decoded pictures for them."""
+        """Process 0 goes through the block before the others do: it leaves decoded pictures for them. Where it fails there, they do with a
+        ValueError."""
         if self.rank:
-            self.told(0.0)
-        yield
-        if not self.rank:
-            self.told(0.0)
+            if self.told(0.0):
+                raise ValueError(f"process {self.rank} of {self.size} ends: the first one did, and says why")
+            yield
+            return
+        try:
+            yield
+        except BaseException:
+            self.told(1.0)
+            raise
+        self.told(0.0)
 
 
 @contextlib.contextmanager
@@ -76,9 +83,9 @@ def joined() -> Iterator[World]:
         yield World(device=device)
         return
     if device.type == "cuda":
-        if device.index >= torch.cuda.device_count():
-            gpus = torch.cuda.device_count()
-            raise ValueError(f"this machine has {gpus} GPU{'s' * (gpus != 1)}, and {os.environ.get('LOCAL_WORLD_SIZE', size)} processes here want one each: "
+        gpus, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_WORLD_SIZE", device.index + 1))
+        if here > gpus:
+            raise ValueError(f"this machine has {gpus} GPU{'s' * (gpus != 1)}, and {here} processes here want one each: "
                              "start fewer, or let them work on the processor with VITDEMO_DEVICE=cpu")
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")

@@ -3,9 +3,12 @@
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")                         # those that this system has: Windows has no SIGHUP, and SIGBREAK is its own
+
+ONE_END = 0.5                                   # seconds in which a signal that comes again is of the same end
 
 
 def signals() -> list[int]:
@@ -15,10 +18,10 @@ def signals() -> list[int]:
 
 
 @contextlib.contextmanager
-def once(tell: Callable[[int], None]) -> Iterator[None]:
-    """Within, the first of these signals calls `tell` with its number. After that Ctrl-C does what it did before; the others do nothing, as
-    one end often sends two of them: a terminal that is closed, `timeout`. Only a program's main thread can hear them; in any other nothing is
-    changed."""
+def once(tell: Callable[[int], None], *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Within, the first of these signals calls `tell` with its number, and a Ctrl-C after that does what it did before. Else the later ones
+    do nothing, and Ctrl-C at first neither: one end often sends a signal twice (a terminal that is closed, `timeout`). Only a program's main
+    thread can hear them; in any other nothing is changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -29,8 +32,15 @@ def once(tell: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
     def hear(number: int, _: object) -> None:
+        ends_at = clock() + ONE_END
+
+        def again(number: int, _: object) -> None:
+            if number == signal.SIGINT and clock() > ends_at:
+                restore()
+                signal.raise_signal(number)
+
         for other in before:
-            signal.signal(other, before[other] if other == signal.SIGINT else lambda *_: None)
+            signal.signal(other, again)
         tell(number)
 
     for number in before:

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from vitdemo import transfer, zoo
 from vitdemo.atomic import patiently, replacing
 from vitdemo.huggingface import PICKLED, SAFE, Found, HubError, Missing, about, ask, authorization, weights
+from vitdemo.terminal import say
 from vitdemo.transfer import Check, CutOff, TransferError
 from vitdemo.zoo import Hub, Torchvision
 
@@ -205,12 +206,12 @@ def main(arguments: list[str] | None = None) -> int:
             if not entry and "/" not in name:
                 raise HubError(f"there is no model {name!r}: --list shows all, and user/repo is a repository of the hub")
             path = fetch(entry.where if entry else Hub(name), told=_Line(name))
-            print(f"\r{name}: {path}")
+            say(f"\r{name}: {path}")
         except HubError as error:
-            print(f"\r{name}: {error}", file=sys.stderr)
+            say(f"\r{name}: {error}", to=sys.stderr)
             failed = True
         except KeyboardInterrupt:
-            print("\nstopped; what has arrived is kept, and the same command goes on from there", file=sys.stderr)
+            say("\nstopped; what has arrived is kept, and the same command goes on from there", to=sys.stderr)
             return 130
     return int(failed)
 
@@ -224,7 +225,7 @@ class _Line:
     def __call__(self, done: int, total: int) -> None:
         live, tenth = sys.stdout.isatty(), 10 * done // total if total else self.tenth          # nothing to say while the size is unknown
         if total and live or tenth != self.tenth:
-            print(f"\r{self.name}: {done / 1e6:.0f} of {total / 1e6:.0f} MB" + " " * 20 * live, end="" if live else "\n", flush=True)
+            say(f"\r{self.name}: {done / 1e6:.0f} of {total / 1e6:.0f} MB" + " " * 20 * live, end="" if live else "\n")
         self.tenth = tenth
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-GONE = (errno.EPIPE, errno.EIO)                 # the program that read it has ended (`tee` by the same Ctrl-C), or the terminal is closed
+GONE = (errno.EPIPE, errno.EIO, *([errno.EINVAL] if os.name == "nt" else []))      # the program that read it has ended (`tee` by the same Ctrl-C), or the terminal is closed
 
 
 def say(text: object, *, to: TextIO | None = None, end: str = "\n") -> None:
@@ -14,11 +14,14 @@ def say(text: object, *, to: TextIO | None = None, end: str = "\n") -> None:
     run, and this is called where a signal may have interrupted anything, printing as well."""
     stream = to or sys.stdout
     try:
-        print(text, file=stream, end=end, flush=True)
+        try:
+            print(text, file=stream, end=end, flush=True)
+        except UnicodeEncodeError:              # letters that it does not have: \u2026
+            print(str(text).encode(stream.encoding, "backslashreplace").decode(stream.encoding), file=stream, end=end, flush=True)
     except OSError as error:
         if error.errno in GONE:
             _leave(stream)
-    except (ValueError, RuntimeError):          # closed, not in its letters; or in the middle of printing
+    except (ValueError, RuntimeError):          # closed; or in the middle of printing
         pass
 
 

@@ -127,8 +127,12 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
 
     def end(number: int) -> None:
         ended.append(number)
-        if writes:                                                          # the others hear of it from this one
-            folder.request_stop(runs.PERSON if number == signal.SIGINT else "")
+        by = runs.PERSON if number == signal.SIGINT else ""
+        if not writes:                                                      # of several processes the first one ends all
+            with contextlib.suppress(runs.RunError):                        # whose folder this one may not know
+                folder.request_stop(by)
+        else:
+            folder.request_stop(by)
             say("\nstopping after this step; Ctrl-C now ends it at once", to=sys.stderr)
 
     try:
@@ -154,6 +158,8 @@ def _run(args: argparse.Namespace, world: distributed.World) -> int:
         _last_word(folder, "stopped", "Stopped; what it had learned when it was last saved is kept.", before)
         return _stopped(folder, signal.SIGINT, writes=writes)
     except (ValueError, OSError, MemoryError) as error:
+        if ended and not writes:                                            # the first one ended with the pictures half fetched
+            return _stopped(folder, ended[0], writes=writes)
         sentence = str(error) or type(error).__name__
         if writes and (args.from_run or not isinstance(error, ConfigError)):        # a wrong setting says nothing about the run in that folder
             _last_word(folder, "failed", sentence, before)

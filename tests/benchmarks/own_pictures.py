@@ -22,11 +22,13 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 
 from PIL import Image, ImageOps
 
-from vitdemo import checkpoint, class_folders, distributed, settings
+from short_runs import machine
+
+from vitdemo import checkpoint, class_folders, distributed
 from vitdemo.plan import Plan, plan
 from vitdemo.runs import RunFolder
 from vitdemo.trainer import carry_out
@@ -63,7 +65,7 @@ def main() -> None:
         make(args.data / "cifar10.zip", ("cat", "dog", "horse"), args.make / "animals.zip")
         return make(args.data / "mnist.zip", ("3", "5", "8"), args.make / "digits.zip", coloured=True)
     changes = {name: json.loads(value) for name, _, value in (text.partition("=") for text in args.set)}
-    print(f"{settings.machine()}; one thread; {args.per_class} pictures a class, tested on {'the rest of the train part' if args.choose else 'the test part'}\n")
+    print(f"{machine()}; one thread; {args.per_class} pictures a class, tested on {'the rest of the train part' if args.choose else 'the test part'}\n")
     print("| pictures | way | budget | n | right | from, to | images/s | all in all, s |\n|---|---|---|---|---|---|---|---|")
     budgets = [({"steps": n}, f"{n} steps") for n in args.steps] if args.steps else [({"minutes": s / 60}, f"{s:g} s") for s in args.seconds]
     for source in args.sets:

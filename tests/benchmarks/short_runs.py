@@ -16,9 +16,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import torch
+
 from vitdemo import checkpoint, distributed, heap, settings
 from vitdemo.plan import Plan, plan, setting
-from vitdemo.precision import quick_at_bfloat16
+from vitdemo.precision import in_bfloat16
 from vitdemo.presets import PRESETS
 from vitdemo.runs import RunFolder
 from vitdemo.trainer import carry_out
@@ -51,8 +53,10 @@ def main() -> None:
 
 
 def machine() -> str:
-    """This machine, and in which numbers it multiplies."""
-    return f"{settings.machine()}, {'bfloat16' if quick_at_bfloat16() else 'float32'}"
+    """This machine, the GPU that it trains on if it has one, and in which numbers it multiplies."""
+    with distributed.joined() as world:
+        card = [torch.cuda.get_device_name(world.device)] if world.device.type == "cuda" else []
+        return ", ".join([settings.machine(), *card, "bfloat16" if in_bfloat16(world.device, (32, 32), (4, 4), "auto") else "float32"])
 
 
 def spread(shares: Sequence[float]) -> str:

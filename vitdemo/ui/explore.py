@@ -92,7 +92,7 @@ class Handlers:
         look, offer = look_for(asked, self._models)
         new = asked.example not in (None, OPENING)
         value = gr.skip() if new else {**(self.first if look == Look() else self.again(None, look)), "opened": True}
-        bar = {"offer": offer} if offer else look._asdict() if look != Look() else gr.skip()
+        bar = {"offer": offer} if offer else {**look._asdict(), "linked": True} if look != Look() else gr.skip()
         tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
         return str(links.examples()[asked.example]) if new else gr.skip(), look, bar, tests, value, gr.Tabs(selected=asked.opens or "explore")
 

@@ -32,9 +32,9 @@ async function follow(value) {
   if (value?.echo) return echoed(value);
   if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
-  const mark = ++following;
-  before = null;
-  chosen = { ...OWN, ...value };
+  const mark = ++following, { linked, ...choice } = value;
+  before = linked ? chosen : null;                                         // of a picture that came while the link opened
+  chosen = { ...OWN, ...choice };
   framing.close();
   try {
     let answer = await ask({ question: "want", model: chosen.model, who });
@@ -46,8 +46,8 @@ async function follow(value) {
     waiting = null;
     tell("");
     showChosen();
-    const view = document.querySelector(".vd[data-late=opened]");         // the link's picture came too late: what is there is looked at as the link says
-    if (view) { delete view.dataset.late; lookThrough(); }
+    const late = linked && document.querySelector(".vd[data-key][data-late=opened]");
+    if (late) lookThrough();                                              // its picture is there, and the link's was dropped: it is looked at as the link says
   } catch (failure) { if (mark === following) tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
 }
 
