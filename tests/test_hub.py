@@ -1,5 +1,6 @@
 """Getting published weights from a hub on this computer: whole or not at all, gone on with, once for all, and in words when it fails."""
 
+import contextlib
 import errno
 import io
 import os
@@ -43,8 +44,12 @@ def state_dict() -> bytes:
 
 
 def parts(tmp_path) -> list[int]:
-    """The sizes of files that have not arrived whole."""
-    return [path.stat().st_size for path in tmp_path.rglob("*" + hub.PART)]
+    """The sizes of files that have not arrived whole; a small one may do so meanwhile."""
+    sizes = []
+    for path in tmp_path.rglob("*" + hub.PART):
+        with contextlib.suppress(FileNotFoundError):
+            sizes.append(path.stat().st_size)
+    return sizes
 
 
 def clean(error, *paths) -> bool:
