@@ -54,6 +54,7 @@ def test_calibration_counts_as_by_hand():
     high, low = report.calibration[9], report.calibration[5]
     assert high.confidence == pytest.approx(0.95) and high.right == pytest.approx(2 / 3) and low.right == 0.5
     assert report.expected_calibration_error == pytest.approx(3 / 5 * (0.95 - 2 / 3) + 2 / 5 * (0.565 - 0.5))
+    assert report.confidence == pytest.approx((0.95 + 0.91 + 0.99 + 0.55 + 0.58) / 5)
     told = report.to_json()
     assert told["calibration"][9] == [3, pytest.approx(0.95), pytest.approx(2 / 3)] and told["ece"] == report.expected_calibration_error
     assert told["calibration"][0] == [0, 0.0, 0.0]

@@ -68,6 +68,11 @@ class Report:
         return {name: row[i] / sum(row) if sum(row) else None for i, (name, row) in enumerate(zip(self.classes, self.confusion))}
 
     @property
+    def confidence(self) -> float:
+        """Mean share that the answers were given, 0 to 1: less than the accuracy of a model that is right more often than it says."""
+        return sum(part.count * part.confidence for part in self.calibration) / self.n
+
+    @property
     def expected_calibration_error(self) -> float:
         """How far confidence and accuracy lie apart, averaged over the pictures (Guo et al. 2017, equation (3)); 0 to 1."""
         return sum(part.count * abs(part.right - part.confidence) for part in self.calibration) / self.n

@@ -39,9 +39,9 @@ self-describing safetensors file: configuration, class names, preprocessing, pro
 |---|---|
 | accuracy on the {n:,} test pictures | **{accuracy:.2%}** ± {error:.2%} (standard error), with the weights chosen on the validation part |
 | accuracy on the {validation:,} validation pictures | {validation_accuracy:.2%} (the number the weights were chosen by, so a little too good) |
-| expected calibration error | {ece:.1%} (ten bins, test pictures) |
+| expected calibration error | {ece:.1%} (ten bins, test pictures); it gives its answers {confidence:.1%} on average, {sure} the share that is right |
 | test pictures as people's own come | {shifted:.1%} of {shifted_n:,}, mean over twelve changes (`{uploads}`) |
-| deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful) |
+| deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful); the first lies {cls_gain}, the second {relevance_gain} below random, picture by picture (mean and its standard error) |
 | training pictures | {training:,} of CIFAR-10's 50,000; the rest is the validation part |
 | commands | {command} |
 | time | {seconds:,.0f} s of training until the best weights, after {epochs:.1f} epochs; evaluation not counted |
@@ -85,8 +85,9 @@ def main() -> None:
     print(settings.machine())
 
 
-def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float]:
-    """Mean area under the deletion curve of the answer, by the last layer's class-token attention, by class relevance and at random."""
+def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float | str]:
+    """Mean area under the deletion curve of the answer, by the last layer's class-token attention, by class relevance and at random, and how far the first
+    two lie below the third, with the standard error over the pictures."""
     found: dict[str, list[float]] = {"cls": [], "relevance": [], "random": []}
     for image in pictures.images:
         result = explain(pixels(image), loaded)
@@ -96,10 +97,12 @@ def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float
         areas = faithfulness.area(faithfulness.measure(faithfulness.Hider(loaded, result.tensor, klass, "mean"), orders))
         for name, value in zip(found, (areas[0], areas[1], areas[2:].mean()), strict=True):
             found[name].append(float(value))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+    below = {f"{name}_gain": np.subtract(found["random"], found[name]) for name in ("cls", "relevance")}
+    return {**{name: float(np.mean(values)) for name, values in found.items()},
+            **{name: f"{gains.mean():.3f} ± {gains.std(ddof=1) / len(gains) ** 0.5:.3f}" for name, gains in below.items()}}
 
 
-def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str,
+def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float | str], pictures: int, shifted: tuple[float, int], note: str,
          taught: tuple[str, str]) -> str:
     facts, config = loaded.provenance, loaded.config
     ways = [*loaded.before, facts]
@@ -115,6 +118,7 @@ def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str,
         depth=config.depth, heads=config.heads, dim=config.dim, patch=config.patch[0], size=config.image[0], megabytes=path.stat().st_size / 1e6,
         bits=16 if path.stat().st_size < 3 * parameters else 32, n=report.n, accuracy=report.accuracy, error=report.standard_error,
         validation=facts["validation_pictures"], validation_accuracy=facts["validation_accuracy"], ece=report.expected_calibration_error,
+        confidence=report.confidence, sure="less than" if report.confidence < report.accuracy else "more than",
         shifted=shifted[0], shifted_n=shifted[1], **areas, pictures=pictures, training=facts["training_pictures"], command=", then ".join(f"`{line}`" for line in commands),
         uploads=f"tests/benchmarks/uploads.py --pictures {shifted[1]}" + f" --checkpoint checkpoints/{path.name}" * (path != checkpoint.box_path()),
         seconds=sum(one["seconds"] for one in ways), epochs=sum(one["epochs"] for one in ways), hardware=facts["hardware"], threads=facts["threads"], shared=f"; {note}" if note else "",
@@ -147,7 +151,8 @@ def teacher(loaded: checkpoint.Loaded, box: checkpoint.Loaded) -> tuple[str, str
     known = loaded.provenance.get("teacher", {"preset": run})               # older files say the name alone
     if not box.before or any(box.before[0].get(name) != known[name] for name in ("data", "preset", "seed", "seconds") if name in known):
         raise SystemExit(f"nobody knows any more how the run {run!r}, which taught {loaded.name}, came about")
-    said = f"a larger model: the one that the first training of the model in the box had made ({box.before[0]['test_accuracy']:.2%} of the test pictures)"
+    said = f"a larger model: the one that the first training of the model in the box had made ({box.before[0]['test_accuracy']:.2%} of the test pictures"
+    said += ")" if "teacher" in loaded.provenance else f"; which one it was is its author's word, the file says only that it was called {run!r})"
     return said, f"{home(checkpoint.box_path().stem, 0, len(box.before) + 1)}/best.safetensors"
 
 
