@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TextIO
 
-GONE = (errno.EPIPE, errno.EIO, *([errno.EINVAL] if os.name == "nt" else []))      # the program that read it has ended (`tee` by the same Ctrl-C), or the terminal is closed
+# the program that read it has ended (`tee` by the same Ctrl-C), or the terminal is closed; Windows says it otherwise
+GONE = (errno.EPIPE, errno.EIO, *([errno.EINVAL] if os.name == "nt" else []))
 
 
 def say(text: object, *, to: TextIO | None = None, end: str = "\n") -> None:
