@@ -115,7 +115,8 @@ def test_control_c_ends_all_processes_and_the_run_is_saved(colour_zip, tmp_path)
 
     arguments = [word for word in command(colour_zip, "", "--set", "evaluations=1", "--epochs", "9999") if word not in ("--out", "")]
     done = together(["-c", "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from vitdemo.train_command import main; "
-                     "from vitdemo.distributed import ended; ended(main(sys.argv[1:]))", *arguments[2:]], tmp_path, meanwhile=end, VITDEMO_RUNS=str(tmp_path / "runs"))
+                     "from vitdemo.distributed import ended; ended(main(sys.argv[1:]))", *arguments[2:]], tmp_path, meanwhile=end,
+                    VITDEMO_RUNS=str(tmp_path / "runs"))
     assert [process.returncode for process in done] == [130, 130], done[0].stderr + done[1].stderr
     assert "--resume goes on" in done[0].stderr and done[1].stdout == "" and "stop" not in done[1].stderr and "Traceback" not in done[1].stderr
     [path] = tmp_path.glob("runs/*/last.pt")

@@ -41,7 +41,7 @@ self-describing safetensors file: configuration, class names, preprocessing, pro
 | accuracy on the {validation:,} validation pictures | {validation_accuracy:.2%} (the number the weights were chosen by, so a little too good) |
 | expected calibration error | {ece:.1%} (ten bins, test pictures); it gives its answers {confidence:.1%} on average, {sure} the share that is right |
 | test pictures as people's own come | {shifted:.1%} of {shifted_n:,}, mean over twelve changes (`{uploads}`) |
-| deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful); the first lies {cls_gain}, the second {relevance_gain} below random, picture by picture (mean and its standard error) |
+| deletion curve of the answer | area {cls:.3f} by the last layer's class-token attention, {relevance:.3f} by class relevance, {random:.3f} at random ({pictures} validation pictures; smaller is more faithful); the first lies {cls_gain:.3f} ± {cls_error:.3f}, the second {relevance_gain:.3f} ± {relevance_error:.3f} below random, picture by picture (mean and its standard error) |
 | training pictures | {training:,} of CIFAR-10's 50,000; the rest is the validation part |
 | commands | {command} |
 | time | {seconds:,.0f} s of training until the best weights, after {epochs:.1f} epochs; evaluation not counted |
@@ -85,7 +85,7 @@ def main() -> None:
     print(settings.machine())
 
 
-def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float | str]:
+def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float]:
     """Mean area under the deletion curve of the answer, by the last layer's class-token attention, by class relevance and at random, and how far the first
     two lie below the third, with the standard error over the pictures."""
     found: dict[str, list[float]] = {"cls": [], "relevance": [], "random": []}
@@ -97,12 +97,13 @@ def deletion(loaded: checkpoint.Loaded, pictures: data.Split) -> dict[str, float
         areas = faithfulness.area(faithfulness.measure(faithfulness.Hider(loaded, result.tensor, klass, "mean"), orders))
         for name, value in zip(found, (areas[0], areas[1], areas[2:].mean()), strict=True):
             found[name].append(float(value))
-    below = {f"{name}_gain": np.subtract(found["random"], found[name]) for name in ("cls", "relevance")}
+    below = {name: np.subtract(found["random"], found[name]) for name in ("cls", "relevance")}
     return {**{name: float(np.mean(values)) for name, values in found.items()},
-            **{name: f"{gains.mean():.3f} ± {gains.std(ddof=1) / len(gains) ** 0.5:.3f}" for name, gains in below.items()}}
+            **{f"{name}_gain": float(gains.mean()) for name, gains in below.items()},
+            **{f"{name}_error": float(gains.std(ddof=1) / len(gains) ** 0.5) for name, gains in below.items()}}
 
 
-def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float | str], pictures: int, shifted: tuple[float, int], note: str,
+def card(path: Path, loaded: checkpoint.Loaded, report: Report, areas: dict[str, float], pictures: int, shifted: tuple[float, int], note: str,
          taught: tuple[str, str]) -> str:
     facts, config = loaded.provenance, loaded.config
     ways = [*loaded.before, facts]
