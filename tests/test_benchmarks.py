@@ -44,7 +44,12 @@ def test_every_call_of_a_script_that_readme_and_the_card_show_is_one_that_it_tak
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_the_ladder_prints_a_row_of_what_its_runs_reached(colour_zip):
-    done = begun("short_runs.py", "--data", str(colour_zip), "--presets", "class", "--set", "shift=1", "--set", "mix=0.2", "--minutes", "0.01", "--threads", "1", "--seeds", "0", "1", OMP_NUM_THREADS="1")
+def test_the_ladder_prints_a_row_of_what_its_runs_reached_and_keeps_them_where_it_is_told(colour_zip, tmp_path):
+    call = ["short_runs.py", "--data", str(colour_zip), "--presets", "class", "--set", "shift=1", "--set", "mix=0.2", "--minutes", "0.01", "--threads", "1",
+            "--seeds", "0", "1", "--out", str(tmp_path)]
+    done = begun(*call, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert re.search(r"^\| class shift=1 mix=0\.2 \| 1 \| 2 \| \d+ \| [\d,]+ \| \d+ \| [\d.]+% \| [\d.]+% ± [\d.]+% \([\d.]+%, [\d.]+%\) \|$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^\| class shift=1 mix=0\.2 \| 1 \| 2 \| \d+\.\d \| [\d,]+ \| \d+ \| [\d.]+% \| [\d.]+% ± [\d.]+% \([\d.]+%, [\d.]+%\) \|$", done.stdout, re.MULTILINE), done.stdout
+    assert sorted(path.parent.name for path in tmp_path.glob("*/best.safetensors")) == ["class-1-0", "class-1-1"]
+    again = begun(*call)
+    assert again.returncode == 2 and "holds class-1-0, class-1-1 already" in again.stderr and not again.stdout

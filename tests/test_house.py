@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "races": {"chance", "config", "plan", "presets", "runfolder"},
     "evaluate": {"loading", "chance", "checkpoint", "config", "data", "images"},
     "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
-    "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "budget": {"config"}, "batches": {"augment", "budget", "config", "data", "images"}, "precision": {"model"}, "optimizers": {"config", "muon"},
+    "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "budget": {"config"}, "batches": {"augment", "budget", "config", "data", "images"}, "precision": {"model"}, "optimizers": {"config", "muon", "precision"},
     "train": {"batches", "budget", "config", "data", "distributed", "evaluate", "muon", "optimizers", "precision"},
     "beginning": {"loading", "checkpoint", "cnn", "config", "data", "model", "plan", "settings"},
     "recorder": {"atomic", "budget", "checkpoint", "config", "data", "evaluate", "film", "mistakes", "model", "plan", "precision", "runs", "settings", "terminal", "train"},

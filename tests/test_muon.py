@@ -15,13 +15,14 @@ def close(one, other, share):
     return (one.double() - other.double()).norm() <= share * other.double().norm()
 
 
+@pytest.mark.parametrize("numbers", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("nesterov", [True, False])
-def test_every_matrix_moves_as_by_pytorchs_own_muon_but_for_the_rounding_of_its_bfloat16(nesterov):
+def test_every_matrix_moves_as_by_pytorchs_own_muon_but_for_the_rounding_of_its_bfloat16(nesterov, numbers):
     generator = torch.Generator().manual_seed(0)
     ours = [torch.randn(shape, generator=generator).requires_grad_() for shape in SHAPES]
     theirs, before = [copy.deepcopy(p) for p in ours], [p.detach().clone() for p in ours]
     settings = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.1, "nesterov": nesterov, "adjust_lr_fn": "original"}
-    one, other = Muon(ours, **settings), torch.optim.Muon(theirs, **settings)
+    one, other = Muon(ours, numbers=numbers, **settings), torch.optim.Muon(theirs, **settings)
     for _ in range(4):
         for p, q in zip(ours, theirs, strict=True):
             p.grad = torch.randn(p.shape, generator=generator)
@@ -58,10 +59,11 @@ def test_matrices_that_are_stacked_in_one_parameter_move_as_if_each_were_its_own
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 @pytest.mark.parametrize("steps", [1, 5])
-def test_the_iteration_of_the_small_products_is_the_iteration_of_the_whole_matrices(rank, steps):
+@pytest.mark.parametrize("cols", [8, 20])
+def test_the_iteration_in_float32_is_the_one_of_the_whole_matrices_by_whichever_products(rank, steps, cols):
     """Also of gradients of a few directions, with which the other ones must not be filled up by rounding."""
     generator = torch.Generator().manual_seed(rank)
-    matrices = torch.randn(3, 8, rank, generator=generator) @ torch.randn(3, rank, 20, generator=generator) + 1e-5 * torch.randn(3, 8, 20, generator=generator)
+    matrices = torch.randn(3, 8, rank, generator=generator) @ torch.randn(3, rank, cols, generator=generator) + 1e-5 * torch.randn(3, 8, cols, generator=generator)
     a, b, c = COEFFICIENTS
     X = matrices.double()
     X = X / torch.linalg.matrix_norm(X, keepdim=True)

@@ -172,8 +172,8 @@ def test_recipes_fit_the_pictures_and_the_time(timed):
 def test_nothing_is_timed_beside_a_run(timed):
     run = timed.visitor.ask("start", data="cifar10", minutes=1)["run"]
     offer = timed.offers.offer({"minutes": 3, "data": "cifar10"})
-    assert (offer["busy"] and offer["images_per_second"] in [row.images_per_second for row in PRESETS["class"].measured]
-            and "Where this recipe was measured" in offer["sentence"] and "may have to wait" in offer["sentence"] and offer["expected"] is None)
+    assert (offer["busy"] and offer["images_per_second"] in [row.images_per_second for row in PRESETS["class"].of_recipe]
+            and "At the pace that was measured on two virtual cores of " in offer["sentence"] and "may have to wait" in offer["sentence"] and offer["expected"] is None)
     unknown = timed.offers.offer({"minutes": 3, "data": "cifar10", "changes": {"depth": 2}})
     assert unknown["images_per_second"] is None and "cannot be timed" in unknown["sentence"] and unknown["expected"] is None
     assert timed.starts == 0

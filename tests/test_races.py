@@ -10,7 +10,6 @@ import pytest
 from vitdemo.config import ConfigError
 from vitdemo.plan import Plan
 from vitdemo.chance import share_error
-from vitdemo.presets import PRESETS
 from vitdemo.races import BESIDES, KINDS, RaceError, plans, total_seconds, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,11 +51,15 @@ def test_equal_seconds_where_the_architecture_differs_and_equal_steps_otherwise(
     assert {kind for kind, chosen in KINDS.items() if chosen.budget == "steps"} == {"optimizer", "augmentation"}
 
 
-def test_without_a_measured_pace_the_recipes_own_counts():
-    own = next(one for one in PRESETS["class"].measured if one.threads == 1)
-    assert {run.train.steps for run in race("optimizer", pace=None, threads=1)} == {round(60 * own.images_per_second / 128)}
-    with pytest.raises(ConfigError, match="pace of 'plain' has to be measured"):
-        race("optimizer", pace=None, preset="plain")
+def test_equal_steps_need_a_pace_that_was_measured_on_this_machine():
+    for kind, chosen in KINDS.items():
+        if chosen.budget == "seconds":
+            assert total_seconds(race(kind, pace=None)) == 2 * (60 + BESIDES)
+            continue
+        with pytest.raises(ConfigError, match="needs the pace of its recipe on this machine"):
+            race(kind, pace=None)
+        with pytest.raises(ConfigError, match="needs the pace"):
+            total_seconds(race(kind))
 
 
 def test_three_seeds_run_side_by_side_under_one_race_and_survive_json():
@@ -79,7 +82,7 @@ def test_the_total_time_holds_everything():
     assert total_seconds(race("optimizer", minutes=2), pace=500.0) == pytest.approx(2 * (120 + BESIDES), abs=1)
 
 
-@pytest.mark.parametrize("wrong", [{"seeds": 0}, {"seeds": 2}, {"seeds": 11}, {"minutes": 0}, {"minutes": -1}, {"preset": "none"}])
+@pytest.mark.parametrize("wrong", [{"seeds": 0}, {"seeds": 2}, {"seeds": 11}, {"minutes": 0}, {"minutes": -1}])
 def test_a_race_that_cannot_be_is_one_sentence(wrong):
     with pytest.raises(ConfigError):
         race("patch", **wrong)

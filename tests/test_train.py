@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from vitdemo import augment, batches, budget, data, precision, train
+from vitdemo import augment, batches, budget, data, muon, precision, train
 from vitdemo import model as vit
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
@@ -366,6 +366,17 @@ def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
     assert not precision.in_bfloat16(torch.device("cuda"), (32, 32), (4, 4), "auto")
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     assert precision.in_bfloat16(torch.device("cuda"), (256, 256), (4, 4), "auto")
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_muon_multiplies_in_bfloat16_where_it_is_quick_whatever_the_pictures_size(quick, monkeypatch):
+    monkeypatch.setattr(precision, "quick_at_bfloat16", lambda: quick)
+    taken, iteration = [], muon.orthogonal
+    monkeypatch.setattr(muon, "orthogonal", lambda *given: taken.append(given[-1]) or iteration(*given))
+    for wanted in ("auto", "float32"):
+        run(SHORT.with_(epochs=0, steps=1, precision=wanted), fresh())
+        assert {*taken} == {torch.bfloat16 if quick and wanted == "auto" else torch.float32}
+        taken.clear()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

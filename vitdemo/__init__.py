@@ -13,7 +13,7 @@ from typing import Any
 
 from vitdemo import spin
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 spin.briefly()
 

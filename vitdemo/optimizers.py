@@ -5,6 +5,7 @@ from torch import nn
 
 from vitdemo.config import TrainConfig
 from vitdemo.muon import Muon
+from vitdemo.precision import products_in_bfloat16
 
 
 def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -30,5 +31,6 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     rest = torch.optim.AdamW(groups, lr=config.lr, fused=True)
     if not matrices:
         return [rest]
-    muon = Muon(matrices, stacked=stacked, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original")
+    numbers = torch.bfloat16 if products_in_bfloat16(matrices[0].device, config.precision) else torch.float32
+    muon = Muon(matrices, stacked=stacked, numbers=numbers, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original")
     return [muon, rest]

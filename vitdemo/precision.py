@@ -18,8 +18,14 @@ def computing(device: torch.device, size: Sequence[int], patch: tuple[int, int],
 
 def in_bfloat16(device: torch.device, size: Sequence[int], patch: tuple[int, int], precision: str) -> bool:
     """Whether a model that learns from images of `size` (rows, cols) multiplies its matrices in bfloat16."""
-    few = device.type == "cpu" and math.prod(size) // math.prod(patch) < FEW_TOKENS        # of more, attention is slow in bfloat16
-    return precision == "auto" and (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) or few and quick_at_bfloat16())
+    many = device.type == "cpu" and math.prod(size) // math.prod(patch) >= FEW_TOKENS      # of so many, attention is slow in bfloat16
+    return not many and products_in_bfloat16(device, precision)
+
+
+def products_in_bfloat16(device: torch.device, precision: str) -> bool:
+    """Whether matrices are multiplied in bfloat16 on `device`: where that is quick, unless a recipe forbids it."""
+    quick = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else device.type == "cpu" and quick_at_bfloat16()
+    return precision == "auto" and quick
 
 
 @cache

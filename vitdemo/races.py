@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 from vitdemo.chance import share_error, welch
 from vitdemo.config import ConfigError
 from vitdemo.plan import TITLE_LENGTH, Plan, looks, plan, upright
-from vitdemo.presets import PRESETS
 from vitdemo.runfolder import new_id
 
 BESIDES = 25.0                                  # seconds, about, that a run takes besides its training: to start, to look, to be tested
@@ -54,12 +53,11 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, preset: str = RECIPE,
-          pace: float | None = None) -> list[Plan]:
+def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pace: float | None = None) -> list[Plan]:
     """The runs of a race in the order in which they should start: both sides of seed 0, then of seed 1, and so on.
 
-    pace: pictures per second measured for the recipe on this machine (see `pace`), which says how many steps `minutes` have; without it
-    the recipe's own measured pace counts. Raises ConfigError.
+    pace: pictures per second measured for the recipe on this machine (see `pace`), which says how many steps `minutes` have; a race of equal
+    times needs none. Raises ConfigError.
     """
     if kind not in KINDS:
         raise ConfigError(f"there is no race {kind!r:.40}; there are {', '.join(KINDS)}")
@@ -69,11 +67,11 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pre
     common = {**chosen.both, "threads": threads, "evaluations": looks(minutes)}
     for seed in range(seeds):
         for index, side in enumerate("ab"):
-            made = plan(preset=preset, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index], **upright(data)}, start="",
+            made = plan(preset=RECIPE, data=data, minutes=minutes, changes={**common, "seed": seed, **chosen.changes[index], **upright(data)}, start="",
                         network=chosen.networks[index], title=f"{(chosen.a, chosen.b)[index]}, seed {seed}"[:TITLE_LENGTH],
                         race={"id": race, "side": side, "kind": kind, "seed": seed})
             if chosen.budget == "steps":
-                steps = max(1, round(60 * minutes * (pace or _measured(preset, threads)) / made.train.batch))
+                steps = max(1, round(60 * minutes * _timed(pace) / made.train.batch))
                 made = made._replace(train=made.train.with_(minutes=0.0, steps=steps))
             found.append(made)
     return found
@@ -81,16 +79,14 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pre
 
 def total_seconds(runs: Sequence[Plan], *, pace: float | None = None) -> float:
     """About how long the runs take one after the other, everything included. `pace` as for `plans`."""
-    return sum(BESIDES + (60 * run.train.minutes or run.train.steps * run.train.batch / (pace or _measured(run.preset, run.train.threads)))
-               for run in runs)
+    return sum(BESIDES + (60 * run.train.minutes or run.train.steps * run.train.batch / _timed(pace)) for run in runs)
 
 
-def _measured(preset: str, threads: int) -> float:
-    """Pictures per second of a recipe on any machine it was measured on, with the number of threads nearest to this one."""
-    row = PRESETS[preset].nearest(threads) if preset in PRESETS else None
-    if not row:
-        raise ConfigError(f"the pace of {preset!r:.40} has to be measured before a race of equal steps can be planned")
-    return row.images_per_second
+def _timed(pace: float | None) -> float:
+    """A pace that is known."""
+    if not pace:
+        raise ConfigError("a race of equal steps needs the pace of its recipe on this machine")
+    return pace
 
 
 class Verdict(NamedTuple):

@@ -79,7 +79,7 @@ def main() -> None:
         print(f"{loaded.name}: {report.accuracy:.4f} n={report.n}; when it was trained: {loaded.provenance['test_accuracy']:.4f}", flush=True)
         held = data.hold_out(train.split, *loaded.held_out)[1]
         areas = deletion(loaded, some(held, args.pictures))
-        shifted = mean_of_changes(loaded, some(test.split, SHIFTED))
+        shifted = float(mean_of_changes(loaded, some(test.split, SHIFTED)).mean())
         sections.append(card(path, loaded, report, areas, args.pictures, (shifted, SHIFTED), dict(args.note).get(path.stem, ""), teacher(loaded, box)))
     (ROOT / "checkpoints" / "README.md").write_text("\n".join([*sections, LIMITS]), encoding="utf-8")
     print(settings.machine())

@@ -65,14 +65,15 @@ CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
 }
 
 
-def accuracy(loaded: checkpoint.Loaded, split: data.Split, change: Callable[[Image.Image], Image.Image]) -> float:
-    right = 0
+def right(loaded: checkpoint.Loaded, split: data.Split, change: Callable[[Image.Image], Image.Image] = lambda image: image) -> torch.Tensor:
+    """Which pictures of `split` are answered right once they were changed, (n,) of 0.0 or 1.0."""
+    found = []
     for start in range(0, len(split), 250):
         part = split[slice(start, start + 250)]
         inputs = torch.cat([to_input(change(pixels(image)), loaded.preprocessing, loaded.config.patch).tensor for image in part.images])
         with torch.inference_mode():
-            right += int((loaded.model(inputs).argmax(1) == part.labels).sum())
-    return right / len(split)
+            found.append((loaded.model(inputs).argmax(1) == part.labels).float())
+    return torch.cat(found)
 
 
 def some(split: data.Split, count: int) -> data.Split:
@@ -80,15 +81,15 @@ def some(split: data.Split, count: int) -> data.Split:
     return split[torch.randperm(len(split), generator=torch.Generator().manual_seed(0))[:count]]
 
 
-def changed(loaded: checkpoint.Loaded, split: data.Split) -> Iterator[tuple[str, float]]:
-    """(name, accuracy) of each change, made to every picture."""
+def changed(loaded: checkpoint.Loaded, split: data.Split) -> Iterator[tuple[str, torch.Tensor]]:
+    """(name, which pictures are answered right) of each change, made to every picture."""
     for name, change in CHANGES.items():
-        yield name, accuracy(loaded, split, lambda image, change=change: change(enlarged(image)))
+        yield name, right(loaded, split, lambda image, change=change: change(enlarged(image)))
 
 
-def mean_of_changes(loaded: checkpoint.Loaded, split: data.Split) -> float:
-    """Accuracy over all the changes together."""
-    return sum(share for _, share in changed(loaded, split)) / len(CHANGES)
+def mean_of_changes(loaded: checkpoint.Loaded, split: data.Split) -> torch.Tensor:
+    """For each picture the share of its changes under which it is answered right, (n,); its mean is the accuracy over all the changes together."""
+    return torch.stack([each for _, each in changed(loaded, split)]).mean(0)
 
 
 def enlarged(image: Image.Image) -> Image.Image:
@@ -108,11 +109,11 @@ def main() -> None:
     split = dataset.test if args.part == "test" else data.hold_out(dataset.train, *(loaded.held_out or (TrainConfig(steps=1).validation, args.seed)))[1]
     split = some(split, args.pictures)
     print(f"{loaded.name}, {len(split)} {args.part} pictures, ± {share_error(0.8, len(split)):.1%}; {settings.machine()}\n\n| picture | right |\n|---|---|")
-    print(f"| as it is | {accuracy(loaded, split, lambda image: image):.1%} |\n| enlarged ten times | {accuracy(loaded, split, enlarged):.1%} |", flush=True)
+    print(f"| as it is | {float(right(loaded, split).mean()):.1%} |\n| enlarged ten times | {float(right(loaded, split, enlarged).mean()):.1%} |", flush=True)
     found = []
-    for name, share in changed(loaded, split):
-        found.append(share)
-        print(f"| {name} | {share:.1%} |", flush=True)
+    for name, each in changed(loaded, split):
+        found.append(float(each.mean()))
+        print(f"| {name} | {found[-1]:.1%} |", flush=True)
     print(f"| mean of the {len(found)} changes | {sum(found) / len(found):.1%} |")
 
 

@@ -214,8 +214,8 @@ def said(made: Order, found: Measurement, training: float, likely: Expected | No
     images, clock = training * pace, f"{round(training) // 60}:{round(training) % 60:02d}"
     passes = f"{images / learned_from(made):.1f} passes over {made.source.title.split(':')[0]}"
     if found.elsewhere:
-        return (f"While another run is going on, this computer cannot be timed, and yours may have to wait. Where this recipe was measured ({found.elsewhere}), "
-                f"such a run learned from about {round(images, -2):,.0f} pictures in {clock} minutes ({pace:,.0f} a second, {passes}).")
+        return (f"While another run is going on, this computer cannot be timed, and yours may have to wait. At the pace that was measured on {found.elsewhere}, "
+                f"such a run would learn from about {round(images, -2):,.0f} pictures in {clock} minutes ({pace:,.0f} a second, {passes}).")
     parts = [f"About {round(images, -2):,.0f} pictures in {clock} minutes of training ({pace:,.0f} a second, {passes}); the rest of the "
              "time goes into looks at pictures it never learns from and the test."]
     if likely is not None:
