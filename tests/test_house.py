@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "explain_command": {"loading", "looking", "checkpoint", "explain", "figures", "report", "takehome"}, "augment": set(),
     "jsonfile": {"atomic"}, "runstatus": set(), "runfolder": {"filenames", "jsonfile", "runstatus"}, "child": {"runfolder"}, "claims": {"jsonfile", "runfolder"}, "shelf": {"atomic", "runfolder"},
     "dispatch": {"child", "claims", "runfolder", "shelf"}, "runs": {"atomic", "child", "dispatch", "runfolder", "shelf"},
-    "races": {"chance", "config", "plan", "presets", "runfolder"},
+    "races": {"chance", "config", "plan", "runfolder"},
     "evaluate": {"loading", "chance", "checkpoint", "config", "data", "images"},
     "mistakes": {"atomic"}, "film": {"attention", "config", "embedding", "evaluate", "explain", "images", "model", "payload", "runfolder"}, "filmsheet": {"figures", "geometry"}, "filmstrip": {"figures", "filmsheet"},
     "distributed": {"settings"}, "cnn": {"config", "model"}, "muon": set(), "budget": {"config"}, "batches": {"augment", "budget", "config", "data", "images"}, "precision": {"model"}, "optimizers": {"config", "muon", "precision"},

@@ -74,8 +74,18 @@ def test_the_iteration_in_float32_is_the_one_of_the_whole_matrices_by_whichever_
     assert found.dtype == torch.float32 and close(found, X, 1e-3)
 
 
-def test_a_matrix_of_zeros_stays_one():
-    assert torch.equal(orthogonal(torch.zeros(2, 3, 5), COEFFICIENTS, 5, 1e-7), torch.zeros(2, 3, 5))
+@pytest.mark.parametrize("numbers", [torch.float32, torch.bfloat16])
+def test_a_matrix_of_zeros_stays_one(numbers):
+    assert torch.equal(orthogonal(torch.zeros(2, 3, 5), COEFFICIENTS, 5, 1e-7, numbers), torch.zeros(2, 3, 5))
+
+
+@pytest.mark.parametrize("cols", [8, 20])
+@pytest.mark.parametrize("numbers", [torch.float32, torch.bfloat16])
+def test_the_iteration_multiplies_in_the_numbers_that_it_is_told(numbers, cols, monkeypatch):
+    seen, product = [], torch.baddbmm
+    monkeypatch.setattr(torch, "baddbmm", lambda *given, **more: seen.extend(one.dtype for one in given) or product(*given, **more))
+    found = orthogonal(torch.randn(3, 8, cols, generator=torch.Generator().manual_seed(0)), COEFFICIENTS, 5, 1e-7, numbers)
+    assert seen and {*seen} == {numbers} and found.dtype == torch.float32
 
 
 def test_a_direction_keeps_the_singular_vectors_and_evens_out_their_lengths():

@@ -2,17 +2,19 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from vitdemo import augment, batches, budget, data, muon, precision, train
+from vitdemo import augment, batches, budget, data, muon, precision, recorder, train
 from vitdemo import model as vit
 from vitdemo.cnn import SmallCNN
 from vitdemo.config import Preprocessing, TrainConfig, ViTConfig
 from vitdemo.data import Split
 from vitdemo.model import ViT
 from vitdemo.optimizers import optimizers
+from vitdemo.plan import plan
 from vitdemo.presets import PRESETS, SIZES
 
 SMALL = ViTConfig(image=(12, 12), patch=(4, 4), dim=10, depth=2, heads=2, classes=3)
@@ -368,15 +370,36 @@ def test_bfloat16_is_taken_where_it_is_quick(monkeypatch):
     assert precision.in_bfloat16(torch.device("cuda"), (256, 256), (4, 4), "auto")
 
 
+@pytest.mark.parametrize("few", [1, 128])
 @pytest.mark.parametrize("quick", [True, False])
-def test_muon_multiplies_in_bfloat16_where_it_is_quick_whatever_the_pictures_size(quick, monkeypatch):
+def test_muon_multiplies_in_bfloat16_where_it_is_quick_whatever_the_pictures_size(quick, few, monkeypatch):
     monkeypatch.setattr(precision, "quick_at_bfloat16", lambda: quick)
+    monkeypatch.setattr(precision, "FEW_TOKENS", few)
     taken, iteration = [], muon.orthogonal
     monkeypatch.setattr(muon, "orthogonal", lambda *given: taken.append(given[-1]) or iteration(*given))
     for wanted in ("auto", "float32"):
         run(SHORT.with_(epochs=0, steps=1, precision=wanted), fresh())
-        assert {*taken} == {torch.bfloat16 if quick and wanted == "auto" else torch.float32}
+        assert taken and {*taken} == {torch.bfloat16 if quick and wanted == "auto" else torch.float32}
         taken.clear()
+
+
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_processes_on_unlike_machines_iterate_in_numbers_that_all_of_them_have(all_of_them, monkeypatch):
+    monkeypatch.setattr(precision, "quick_at_bfloat16", lambda: True)
+    state = train.State(fresh(), SHORT)
+    train._agree(state, SimpleNamespace(all_ready=lambda mine: mine and all_of_them))
+    assert state.optimizers[0].numbers == (torch.bfloat16 if all_of_them else torch.float32)
+
+
+@pytest.mark.parametrize(("quick", "side", "changes", "said"), [
+    (True, 32, {}, "bf16 autocast and Muon's iteration in bf16 in training, float32 elsewhere"), (False, 32, {}, "float32"),
+    (True, 32, {"optimizer": "adamw"}, "bf16 autocast in training, float32 elsewhere"), (True, 32, {"precision": "float32"}, "float32"),
+    (True, 64, {"stages": (), "stage_ends": ()}, "Muon's iteration in bf16 in training, float32 elsewhere")])
+def test_a_file_says_in_which_numbers_it_was_learned(quick, side, changes, said, monkeypatch):
+    monkeypatch.setattr(precision, "quick_at_bfloat16", lambda: quick)
+    wanted = plan(preset="class", changes={**changes, "image": (side, side)})
+    parts = recorder.Parts("colours", 8, Split(torch.zeros(0), torch.zeros(0)), None, (), LOOK)
+    assert recorder.provenance(wanted, None, parts, fresh())["precision"] == said
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -15,7 +15,7 @@ class Muon(torch.optim.Muon):
 
     `stacked` says by a parameter's id() how many matrices it holds below each other, where it holds several, as the layer for queries, keys and
     values does. Each is a matrix of its own then, as Jordan et al. advise: made orthogonal together, the queries' and keys', whose gradients are
-    the smaller ones by far, would get the smaller part of a step.
+    the smaller ones by far, would get the smaller part of a step. It is by identity, so copies of this optimizer are of no use.
     """
 
     def __init__(self, *args: Any, stacked: Mapping[int, int] | None = None, numbers: torch.dtype = torch.float32, **settings: Any):
@@ -45,7 +45,8 @@ class Muon(torch.optim.Muon):
                     alike[tuple(sorted(matrix.shape))].append((matrix, update))
             for pairs in alike.values():
                 wide = torch.stack([update if update.shape[0] <= update.shape[1] else update.T for _, update in pairs])
-                for (matrix, _), direction in zip(pairs, orthogonal(wide, group["ns_coefficients"], group["ns_steps"], group["eps"], self.numbers), strict=True):
+                directions = orthogonal(wide, group["ns_coefficients"], group["ns_steps"], group["eps"], self.numbers)
+                for (matrix, _), direction in zip(pairs, directions, strict=True):
                     rows, cols = matrix.shape
                     matrix.add_(direction if rows <= cols else direction.T, alpha=-group["lr"] * max(1, rows / cols) ** 0.5)
 

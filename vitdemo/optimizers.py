@@ -32,5 +32,6 @@ def optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimi
     if not matrices:
         return [rest]
     numbers = torch.bfloat16 if products_in_bfloat16(matrices[0].device, config.precision) else torch.float32
-    muon = Muon(matrices, stacked=stacked, numbers=numbers, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay, adjust_lr_fn="original")
+    muon = Muon(matrices, stacked=stacked, numbers=numbers, lr=config.muon_lr, momentum=config.momentum, weight_decay=config.weight_decay,
+                adjust_lr_fn="original")
     return [muon, rest]

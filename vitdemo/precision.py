@@ -1,4 +1,4 @@
-"""In which numbers a model multiplies while it learns."""
+"""In which numbers a model and its optimizer multiply while it learns."""
 
 import math
 from collections.abc import Sequence

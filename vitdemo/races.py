@@ -78,12 +78,12 @@ def plans(kind: str, *, minutes: float, data: str, seeds: int, threads: int, pac
 
 
 def total_seconds(runs: Sequence[Plan], *, pace: float | None = None) -> float:
-    """About how long the runs take one after the other, everything included. `pace` as for `plans`."""
+    """About how long the runs take one after the other, everything included. `pace` as for `plans`; raises ConfigError."""
     return sum(BESIDES + (60 * run.train.minutes or run.train.steps * run.train.batch / _timed(pace)) for run in runs)
 
 
 def _timed(pace: float | None) -> float:
-    """A pace that is known."""
+    """A pace that is known. Raises ConfigError for none."""
     if not pace:
         raise ConfigError("a race of equal steps needs the pace of its recipe on this machine")
     return pace

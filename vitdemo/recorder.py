@@ -24,7 +24,7 @@ from vitdemo.evaluate import Report, predict
 from vitdemo.film import Camera
 from vitdemo.model import ViT
 from vitdemo.plan import Plan
-from vitdemo.precision import in_bfloat16
+from vitdemo.precision import in_bfloat16, products_in_bfloat16
 from vitdemo.terminal import say
 from vitdemo.train import State, Step
 
@@ -236,8 +236,9 @@ class Recorder:
 
 def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) -> dict[str, Any]:
     """Where weights come from: the run, how far it had come (`step`; None: nowhere yet), and on what."""
-    device = next(model.parameters()).device
-    half = any(in_bfloat16(device, size, plan.vit.patch, plan.train.precision) for size in stage_sizes(plan.train, plan.vit))
+    device, way = next(model.parameters()).device, plan.train.precision
+    half = ["bf16 autocast"] * any(in_bfloat16(device, size, plan.vit.patch, way) for size in stage_sizes(plan.train, plan.vit))
+    half += ["Muon's iteration in bf16"] * (plan.train.optimizer == "muon" and products_in_bfloat16(device, way))
     card = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
     return {"data": parts.name, "held_out": list(parts.held), "training_pictures": parts.training, "validation_pictures": len(parts.validation),
             "validation_accuracy": step and step.accuracy, "model": plan.model, "preset": plan.preset, "train": plan.train.to_json(),
@@ -247,5 +248,5 @@ def provenance(plan: Plan, step: Step | None, parts: Parts, model: nn.Module) ->
             **({"teacher": {name: parts.teacher[name] for name in TEACHERS if parts.teacher.get(name) is not None}} if parts.teacher else {}),
             "seed": plan.train.seed, "epochs": round(step.epoch, 3) if step else 0, "seconds": round(step.seconds, 1) if step else 0,
             "threads": torch.get_num_threads(), "hardware": settings.machine() + card,
-            "precision": "bf16 autocast in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),
+            "precision": f"{' and '.join(half)} in training, float32 elsewhere" if half else "float32", "date": time.strftime("%Y-%m-%d"),
             "version": f"vitdemo {vitdemo.__version__}, torch {torch.__version__}"}

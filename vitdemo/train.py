@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -106,6 +107,7 @@ def fit(model: nn.Module, train: Split, validation: Split, config: TrainConfig, 
     size = batch_size(len(train), config.batch)
     _check(model, train, validation, size, world)
     state = state or State(model, config)
+    _agree(state, world)
     network = world.wrap(model)
     steps_wanted = config.steps or config.epochs * (len(train) // size)
     coming = batches(train, size, config, state.step)
@@ -184,6 +186,13 @@ def learn(state: State, network: nn.Module, inputs: Tensor, targets: Tensor, fac
             group["lr"] = peak * factor * group.get("rate", 1.0)
         optimizer.step()
     return loss.item()
+
+
+def _agree(state: State, world: World) -> None:
+    """Muon multiplies in float32 where some process would: each takes the whole step itself, and their weights stay the same."""
+    for optimizer in state.optimizers:
+        if isinstance(optimizer, Muon) and not world.all_ready(optimizer.numbers == torch.bfloat16):
+            optimizer.numbers = torch.float32
 
 
 def _check(model: nn.Module, train: Split, validation: Split, size: int, world: World) -> None:

@@ -27,7 +27,8 @@ from vitdemo.presets import PRESETS
 
 SHIFTED = 1000                                  # test pictures that are changed as uploads are
 # what training does otherwise since a version of this program: whoever repeats a model of that version gets one that is alike but not the same
-SINCE = {"vitdemo 0.1.0": "from 0.2.0 on Muon takes queries, keys and values apart, so the commands make a model that is alike but not the same"}
+SINCE = {"vitdemo 0.1.0": "from 0.2.0 on Muon takes queries, keys and values apart, so the commands make a model that is alike but not the same",
+         "vitdemo 0.2.0": "from 0.2.1 on Muon iterates in bfloat16 where the processor has it, so the commands make a model that is alike but not the same"}
 
 CARD = """# {title}: `{name}`
 
