@@ -241,6 +241,51 @@ def test_a_picture_that_came_while_a_link_opened_is_what_stays_and_is_looked_at_
     assert tab.complaints == []
 
 
+def test_a_picture_that_came_while_a_link_opened_is_not_covered_by_the_links_example(visit, held, page):
+    tab = visit()
+    begun, let_go = held("look_for")
+    tab.goto(f"{page[0]}?example=dog&fit=pad")
+    assert begun.wait(WAIT / 1000)
+    tab.locator("#vd-picture input[type=file]").wait_for(state="attached")
+    upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    of_colour(tab, "blue")
+    let_go.set()
+    expect(tab.locator(".vd")).to_have_attribute("data-look", re.compile("pad"))
+    of_colour(tab, "blue")
+    expect(tab.locator("#vd-picture img")).to_have_attribute("src", re.compile("blue.png$"))
+    assert tab.complaints == []
+
+
+def test_a_picture_that_came_while_a_runs_model_was_opened_is_what_stays_and_that_model_looks_at_it(visit, held, page):
+    tab = visit(f"{page[0]}?run=recorded")
+    begun, let_go = held("analyse")
+    tab.get_by_role("button", name="Open this model in Explore").click()
+    assert begun.wait(WAIT / 1000)
+    tab.get_by_role("tab", name="Explore").click()
+    upload(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    of_colour(tab, "blue")
+    let_go.set()
+    expect(tab.locator(".vd")).to_have_attribute("data-look", re.compile("recorded"))
+    of_colour(tab, "blue")
+    expect(tab.locator("#vm-models")).to_have_value("recorded")
+    assert tab.complaints == []
+
+
+def test_the_example_that_is_shown_is_marked_and_no_other_one(visit):
+    tab = visit()
+    marked, examples = tab.locator("#vd-examples [aria-current=true]"), tab.locator("#vd-examples button.thumbnail-item")
+    expect(marked).to_have_text("cat")
+    examples.last.click()
+    expect(marked).to_have_text(examples.last.inner_text())
+    answered(tab, "blue.png", picture_bytes(coloured("blue", 2, (60, 100))))
+    expect(marked).to_have_count(0)
+    examples.last.click()
+    expect(marked).to_have_count(1)
+    tab.get_by_role("button", name=words.RANDOM_TEST).click()
+    expect(tab.locator(".vd-limit")).to_contain_text("True label")
+    expect(marked).to_have_count(0)
+
+
 def test_two_visitors_see_their_own_pictures(visit, tiny):
     tabs = [visit(), visit()]
     images = [coloured("red", 1, (60, 100)), coloured("blue", 2, (60, 100))]

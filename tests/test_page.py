@@ -232,7 +232,7 @@ def test_where_the_input_is_empty_another_model_looks_at_the_picture_that_is_sho
     key = analysis.analyse(coloured("red", 3), Look(), models, results, truth="a red thing")["key"]
     through = gr.EventData(None, {"model": run, "side": None, "fit": None, "part": None, "serial": 1, "key": key})
     look, _, value, _ = on.model(None, through)
-    assert look == Look(run) and value["truth"] == "a red thing" and value["input"] is False and value["own_model"]
+    assert look == Look(run) and value["truth"] == "a red thing" and value["input"] is None and value["own_model"]
     assert np.asarray(results.get(value["key"]).explanation.picture).tolist() == np.asarray(results.get(key).explanation.picture).tolist()
     for shown, said in (("", words.NO_PICTURE), ("made up", words.NOT_HELD), (7, words.NO_PICTURE)):
         assert on.model(None, gr.EventData(None, {**through._data, "key": shown}))[2]["message"] == said

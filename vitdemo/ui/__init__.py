@@ -85,6 +85,6 @@ def _open_in_explore(view: LabView, parts: Explore, models: Models, tabs: gr.Tab
             models.get(look.model)
         except RunError as error:
             return gr.skip(), gr.skip(), explored, viewer.message(str(error), failed=True)
-        return look, {"model": look.model}, explored, parts.beside_box(path, look)
+        return look, {"model": look.model, "linked": True}, explored, parts.beside_box(path, look)
 
     view.select(look_into, parts.picture, [parts.look, parts.bar, tabs, parts.viewer], show_progress="hidden", api_visibility="private", **INFER)

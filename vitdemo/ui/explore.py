@@ -15,7 +15,7 @@ from vitdemo.ui.model_view import ModelView
 from vitdemo.ui.models import BOX, Models
 from vitdemo.ui.questions import Questions
 from vitdemo.ui.results import Gone, Results, tidying
-from vitdemo.ui.upload import UploadedImage
+from vitdemo.ui.upload import UploadedImage, folder
 from vitdemo.ui.viewer import Viewer
 
 INFER = {"concurrency_id": "infer", "concurrency_limit": 2}
@@ -44,13 +44,13 @@ class Handlers:
 
     def picture(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: an answer for the input; a cleared one takes its own answer along, also one that was on its way."""
-        return {**viewer.message(), "cleared": True} if path is None else {**self._analysed(path, look), "input": True}
+        return {**viewer.message(), "cleared": True} if path is None else {**self._analysed(path, look), "input": folder(path)}
 
     def again(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: the same picture through another model; the first example where there is no picture."""
         if path is None and not self.shown:
             return viewer.message()
-        return {**self._analysed(path or self.shown[0][0], look), "input": path is not None}
+        return {**self._analysed(path or self.shown[0][0], look), "input": path and folder(path)}
 
     def same(self, key: Any, look: Look) -> dict[str, Any]:
         """-> viewer: the picture that is shown under `key` through another model, where the input is empty."""
@@ -58,7 +58,7 @@ class Handlers:
             kept = self._results.get(key) if isinstance(key, str) and key else None
         except Gone:
             return viewer.message(words.NOT_HELD)
-        return {**self._analysed(kept.explanation.original, look, truth=kept.truth), "input": False} if kept else viewer.message()
+        return {**self._analysed(kept.explanation.original, look, truth=kept.truth), "input": None} if kept else viewer.message()
 
     def beside_box(self, path: str | None, look: Look) -> dict[str, Any]:
         """-> viewer: that model on the picture, beside the model in the box."""
@@ -87,14 +87,20 @@ class Handlers:
         return {"model": BOX, "example": OPENING, **asked.to_json(), "opens": opens}
 
     def linked(self, event: gr.EventData) -> tuple[Any, ...]:
-        """-> picture, look, bar, random_test, viewer, tabs: as a link wants them. A new picture is analysed because it is new, and only then."""
+        """-> look, bar, random_test, viewer, tabs: as a link wants them. Its picture, if it is another one, the viewer brings, which knows whether
+        one was brought meanwhile; it is analysed because it is new, and only then."""
         asked = links.asked(event._data, self._models)
         look, offer = look_for(asked, self._models)
         new = asked.example not in (None, OPENING)
-        value = gr.skip() if new else {**(self.first if look == Look() else self.again(None, look)), "opened": True}
+        value = {"bring": asked.example} if new else self.first if look == Look() else self.again(None, look)
         bar = {"offer": offer} if offer else {**look._asdict(), "linked": True} if look != Look() else gr.skip()
         tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
-        return str(links.examples()[asked.example]) if new else gr.skip(), look, bar, tests, value, gr.Tabs(selected=asked.opens or "explore")
+        return look, bar, tests, {**value, "opened": True}, gr.Tabs(selected=asked.opens or "explore")
+
+    def brought(self, event: gr.EventData) -> Any:
+        """-> picture: the example of that name."""
+        found = links.examples().get(str(event._data.get("example"))) if isinstance(event._data, dict) else None
+        return str(found) if found else gr.skip()
 
     def restarted(self, event: gr.EventData) -> tuple[Any, ...]:
         """-> picture, look, viewer, bar, of a page that is older than this server: its model looks again, an example is looked at anew; a
@@ -160,8 +166,9 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     picked.failure(fair.refusal, None, view, **AT_ONCE)
     bar.select(on.model, picture, [look, random_test, view, bar], trigger_mode="multiple", show_progress="minimal", api_visibility="private", **INFER)
     bar.restart(on.restarted, None, [picture, look, view, bar], trigger_mode="multiple", show_progress="hidden", **AT_ONCE)
-    linked = view.apply(on.linked, None, [picture, look, bar, random_test, view, tabs], show_progress="hidden", api_visibility="private", **INFER)
+    linked = view.apply(on.linked, None, [look, bar, random_test, view, tabs], show_progress="hidden", api_visibility="private", **INFER)
     linked.failure(fair.refusal, None, view, **AT_ONCE)
+    view.example_select(on.brought, None, picture, show_progress="hidden", **AT_ONCE)
     _public_endpoint(models)
     return Explore(view, picture, look, bar, random_test, on.beside_box)
 

@@ -2,8 +2,9 @@
 
 It draws everything from what `ask` answers (`vitdemo.ui.choosing`), and the picture that a part is chosen of from what `entire` answers to the key
 of a result; what a person chose it tells the rest of the page as the event `select` with the data {"model": id, "side": pixels or null, "fit": name or
-null, "part": edges or null, "serial": number}, one at a time: the value {"echo": number} says that it was heard. Else its value is what another tab chose, in the same form. A server that was started anew hears of it as the event `restart`, with the name
-of the "example" that is shown, if it is one.
+null, "part": edges or null, "serial": number}, one at a time: the value {"echo": number} says that it was heard. Else its value is what another tab or a
+link chose, in the same form, "linked" where a picture that came meanwhile is to be looked at so as well. A server that was started anew hears of it as the
+event `restart`, with the name of the "example" that is shown, if it is one.
 """
 
 from collections.abc import Callable

@@ -39,6 +39,8 @@ html:has(dialog.vd-show[open]) { overflow: hidden; }
 #vd-examples .grid-wrap { height: auto !important; max-height: none !important; min-height: 0 !important; overflow: visible !important; padding: 0 !important; }
 #vd-examples .grid-container { grid-template-columns: repeat(4, minmax(0, 1fr)) !important; gap: 6px !important; padding: 40px 8px 8px !important; }
 #vd-examples .thumbnail-item { aspect-ratio: 1; width: 100%; }
+#vd-examples .thumbnail-item.selected { --ring-color: transparent; border-color: var(--border-color-primary); }
+#vd-examples .thumbnail-item[aria-current] { outline: 2px solid var(--vd-accent); border-color: var(--vd-accent); }
 #vd-examples .thumbnail-item:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 1px; }
 #vd-examples .caption-label { inset: auto 0 0 0; max-width: none; padding: 1px 2px; border: 0; border-radius: 0; font-size: 12px; text-align: center; }
 @media (max-width: 760px), (pointer: coarse) {

@@ -9,7 +9,6 @@ from gradio.utils import get_upload_folder
 from vitdemo import words
 
 
-
 class UploadedImage(gr.Image):
     """`gr.Image` that gives the handler a path inside the upload folder, or None.
 
@@ -34,3 +33,8 @@ def inside_uploads(path: str | None) -> str:
     except (OSError, ValueError):
         pass
     raise gr.Error(words.NOT_AN_UPLOAD, print_exception=False)
+
+
+def folder(path: str) -> str:
+    """Of an upload, the folder's own name, by which Gradio tells contents apart: it stands in the address of the picture in the input too."""
+    return Path(path).parent.name

@@ -33,7 +33,7 @@ async function follow(value) {
   if (value?.offer && begun) return pick(value.offer);
   if (!value?.model) return;
   const mark = ++following, { linked, ...choice } = value;
-  before = linked ? chosen : null;                                         // of a picture that came while the link opened
+  before = linked ? chosen : null;                                         // of a picture that came meanwhile
   chosen = { ...OWN, ...choice };
   framing.close();
   try {
@@ -46,8 +46,8 @@ async function follow(value) {
     waiting = null;
     tell("");
     showChosen();
-    const late = linked && document.querySelector(".vd[data-key][data-late=opened]");
-    if (late) lookThrough();                                              // its picture is there, and the link's was dropped: it is looked at as the link says
+    const late = linked && document.querySelector(".vd[data-key][data-late]");
+    if (late) lookThrough();                                              // its picture is there, and the one that was meant was dropped
   } catch (failure) { if (mark === following) tell(failure.message, { failed: true, doing: [button(WORDS.close, () => tell(""))] }); }
 }
 

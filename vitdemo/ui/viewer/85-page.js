@@ -25,7 +25,19 @@ function nameExamples(turn = 0) {
     }
   };
   name();
+  markExample();
   new MutationObserver(name).observe(box, { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-label"] });
+}
+
+// Which example is shown, if one is; Gradio goes on marking the one that was clicked last.
+const exampleButtons = () => [...document.querySelectorAll("#vd-examples button.thumbnail-item")];
+const isShown = (button) => button.textContent.trim().replaceAll(" ", "-") === result?.link?.example;
+
+function markExample() {
+  for (const button of exampleButtons()) {
+    if (isShown(button)) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
 }
 
 if (!props.report) { buildSkip(); nameExamples(); }

@@ -149,9 +149,9 @@ const projected = (() => {
 
   // The next example picture, by the page's own list.
   function turn(step) {
-    const all = [...document.querySelectorAll("#vd-examples button.thumbnail-item")];
+    const all = exampleButtons();
     if (!all.length) return;
-    const now = all.findIndex((one) => one.textContent.trim().replaceAll(" ", "-") === result?.link?.example);
+    const now = all.findIndex(isShown);
     if (now >= 0) example = now;                                           // it may have been chosen on the page
     example = (example + step + all.length) % all.length;
     spoken = 0;

@@ -1,18 +1,22 @@
 let latest = null;         // what was to be shown last
 const opening = {};         // what was in the input when a random picture was asked for, and when a link was
 
-// Which answer comes too late: one whose picture has left the input, or a random picture or a link's, since whose asking one has come into it.
+// Which answer comes too late: one whose picture is not the one in the input any more, or a random picture or a link's, since whose asking
+// one has come into it.
 function late(value) {
   if (!value || !document.querySelector("#vd-picture")) return "";
-  if (value.input && !inputNow()) return "input";
-  return ["random", "opened"].find((what) => value[what] && inputNow() && inputNow() !== opening[what]) ?? "";
+  const now = inputNow();
+  if (value.input && !now.includes(value.input)) return "input";
+  return ["random", "opened"].find((what) => value[what] && now && now !== opening[what]) ?? "";
 }
 
 // A new value from the server: show it, or say why there is none. Where the input was cleared, its own answer goes, and no other one.
 async function show(value) {
   if (value?.cleared && !latest?.input) return;
   const dropped = late(value);
-  if (dropped) return void (root.dataset.late = dropped);                  // for the model bar, which followed the link already
+  if (dropped) return void (root.dataset.late = dropped);                  // for the model bar, which followed already
+  delete root.dataset.late;
+  if (value?.bring) return trigger("example_select", { example: value.bring });
   latest = value;
   if (value?.random) emptyInput();
   shown();
@@ -22,6 +26,7 @@ async function show(value) {
     $("body").hidden = true;
     $("message").textContent = value?.message ?? "";
     root.dataset.state = value && value.failed ? "failed" : "empty";
+    markExample();
     projected.draw();
     return;
   }
@@ -47,6 +52,7 @@ async function show(value) {
   fillControls();
   fillWall();
   buildAnswer();
+  markExample();
   renewCompare();
   change({});
   applyLink();
