@@ -97,10 +97,10 @@ class Handlers:
         tests = gr.Button(visible=has_test_pictures(self._models.source(look.model)))
         return look, bar, tests, {**value, "opened": True}, gr.Tabs(selected=asked.opens or "explore")
 
-    def brought(self, event: gr.EventData) -> Any:
-        """-> picture: the example of that name."""
+    def brought(self, event: gr.EventData) -> tuple[Any, Any]:
+        """-> picture, viewer: the example of that name; the viewer stays as it is."""
         found = links.examples().get(str(event._data.get("example"))) if isinstance(event._data, dict) else None
-        return str(found) if found else gr.skip()
+        return str(found) if found else gr.skip(), gr.skip()
 
     def restarted(self, event: gr.EventData) -> tuple[Any, ...]:
         """-> picture, look, viewer, bar, of a page that is older than this server: its model looks again, an example is looked at anew; a
@@ -168,7 +168,7 @@ def build(models: Models, ask_models: Callable[[dict[str, Any]], dict[str, Any]]
     bar.restart(on.restarted, None, [picture, look, view, bar], trigger_mode="multiple", show_progress="hidden", **AT_ONCE)
     linked = view.apply(on.linked, None, [look, bar, random_test, view, tabs], show_progress="hidden", api_visibility="private", **INFER)
     linked.failure(fair.refusal, None, view, **AT_ONCE)
-    view.example_select(on.brought, None, picture, show_progress="hidden", **AT_ONCE)
+    view.example_select(on.brought, None, [picture, view], show_progress="hidden", **AT_ONCE)
     _public_endpoint(models)
     return Explore(view, picture, look, bar, random_test, on.beside_box)
 
